@@ -1,4 +1,5 @@
-//! Takes the web app in, if it was built: a table of its files. It builds nothing itself; `just web` does.
+//! Takes the web app in, if it was built: a table of its files. It builds nothing itself; `just
+//! web` does.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Inboxes of any letters: nothing is made up, the kind of line break does not matter, and the beginning of an answer is never
-//! taken for more than the answer.
+//! Inboxes of any letters: nothing is made up, the kind of line break does not matter, and the
+//! beginning of an answer is never taken for more than the answer.
 
 use dunnock_model::dialects::bridge::{InboxItem, read};
 
@@ -47,8 +47,8 @@ pub fn run(data: &[u8]) {
         };
         assert!(upper.contains(word), "{word} was made up");
     }
-    // A beginning says no more than the whole, where that was understood in all: what stands at an end may cast doubt on what
-    // stands before it. (Of fences the end decides what was inside.)
+    // A beginning says no more than the whole, where that was understood in all: what stands at an
+    // end may cast doubt on what stands before it. (Of fences the end decides what was inside.)
     let understood = !inbox.said.iter().any(|said| matches!(said, InboxItem::Refused(_)));
     if understood && !text.contains(['`', '~']) && !text.contains("think") {
         let all = acts(&text);

@@ -1,4 +1,5 @@
-//! Patches and edits of any bytes: nothing panics, nothing is touched that was not named, and no byte is lost on the way.
+//! Patches and edits of any bytes: nothing panics, nothing is touched that was not named, and no
+//! byte is lost on the way.
 
 use dunnock_core::patch::Patch;
 use dunnock_tools::edit::{self, CurrentFile, Text};
@@ -33,8 +34,14 @@ pub fn run(data: &[u8]) {
         Ok(CurrentFile { name: path.to_owned(), now })
     };
     let files = edit::apply(&patch, &mut look);
-    assert!(looked.iter().all(|path| named.contains(path)), "a file was looked at that policy does not see");
+    assert!(
+        looked.iter().all(|path| named.contains(path)),
+        "a file was looked at that policy does not see"
+    );
     if let Ok(files) = files {
-        assert!(files.keys().all(|path| named.contains(path)), "a file was touched that policy does not see");
+        assert!(
+            files.keys().all(|path| named.contains(path)),
+            "a file was touched that policy does not see"
+        );
     }
 }

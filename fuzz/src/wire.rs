@@ -1,5 +1,5 @@
-//! Streams of any bytes, on any wire and in any dialect: nothing panics, the pieces do not matter, and no call can run whose
-//! arguments do not fit.
+//! Streams of any bytes, on any wire and in any dialect: nothing panics, the pieces do not matter,
+//! and no call can run whose arguments do not fit.
 
 use dunnock_model::dialects::{Callable, schema};
 use dunnock_model::{Dialect, Wire, read_pieces};
@@ -25,7 +25,8 @@ fn read(wire: Wire, dialect: Dialect, pieces: Vec<Vec<u8>>) -> Result<Vec<Part>,
     RUNTIME.with(|runtime| runtime.block_on(read_pieces(wire, dialect, tools(), pieces)))
 }
 
-/// The first byte says which wire and dialect, the second how long the pieces are; the rest is the stream.
+/// The first byte says which wire and dialect, the second how long the pieces are; the rest is the
+/// stream.
 pub fn run(data: &[u8]) {
     let [which, size, stream @ ..] = data else { return };
     let wire = Wire::ALL[usize::from(which % 4)];
@@ -39,8 +40,10 @@ pub fn run(data: &[u8]) {
     let (Ok(whole), Ok(pieces)) = (whole, pieces) else { return };
     assert_eq!(whole, pieces);
     // A wire may bring calls of its own in any dialect; those are checked by the tool itself.
-    let own = read(wire, Dialect::Native, vec![stream.to_vec()]).map_or(1, |parts| Part::calls(&parts).count());
-    let found = |call: &&Arc<dunnock_proto::CallPart>| call.fault.is_none() && (call.recovered || own == 0);
+    let own = read(wire, Dialect::Native, vec![stream.to_vec()])
+        .map_or(1, |parts| Part::calls(&parts).count());
+    let found =
+        |call: &&Arc<dunnock_proto::CallPart>| call.fault.is_none() && (call.recovered || own == 0);
     for call in Part::calls(&whole).filter(found) {
         let args = serde_json::from_str(&call.args).expect("JSON");
         let tool = tools().iter().find(|t| t.name == call.tool).expect("a known tool");

@@ -1,4 +1,5 @@
-//! Calls in words of any letters: the pieces do not matter, what runs fits, and what is no call comes out as it went in.
+//! Calls in words of any letters: the pieces do not matter, what runs fits, and what is no call
+//! comes out as it went in.
 
 use dunnock_model::dialects::{Callable, FoundCall, Parsed, schema, text_calls::TextCallReader};
 use std::sync::{Arc, OnceLock};
@@ -28,7 +29,9 @@ fn hear(pieces: &mut dyn Iterator<Item = String>) -> (String, Vec<FoundCall>) {
         match heard {
             Parsed::Text(text) => said.push_str(&text),
             Parsed::Call(found) => calls.push(found),
-            Parsed::Reasoning(_) | Parsed::AllThought | Parsed::Doubt => panic!("words are no thoughts here"),
+            Parsed::Reasoning(_) | Parsed::AllThought | Parsed::Doubt => {
+                panic!("words are no thoughts here")
+            }
         }
     }
     (said, calls)

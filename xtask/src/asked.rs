@@ -23,8 +23,12 @@ const GROUPS: &[(char, u32, &str)] = &[
 type Held = (String, String);
 
 fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> =
-        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
     entries.sort();
     for path in entries {
         match path.is_dir() {
@@ -38,7 +42,9 @@ fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
 fn is_id(text: &str) -> bool {
     let mut chars = text.chars();
     let group = chars.next().and_then(|c| GROUPS.iter().find(|(letter, ..)| *letter == c));
-    group.is_some_and(|(_, most, _)| chars.as_str().parse().is_ok_and(|n: u32| (1..=*most).contains(&n)))
+    group.is_some_and(|(_, most, _)| {
+        chars.as_str().parse().is_ok_and(|n: u32| (1..=*most).contains(&n))
+    })
 }
 
 /// The tests for each id.
@@ -56,19 +62,28 @@ fn held() -> BTreeMap<String, Vec<Held>> {
         let (mut said, mut is_test): (Vec<Held>, bool) = (Vec::new(), false);
         for line in std::fs::read_to_string(&path).unwrap_or_default().lines() {
             let text = line.trim();
-            if let Some((id, what)) = text.strip_prefix("/// Holds ").and_then(|rest| rest.split_once(": ")) {
+            if let Some((id, what)) =
+                text.strip_prefix("/// Holds ").and_then(|rest| rest.split_once(": "))
+            {
                 said.push((id.to_owned(), what.trim_end_matches('.').to_owned()));
                 continue;
             }
             is_test |= text.starts_with("#[test]") || text.starts_with("#[tokio::test");
-            let name = text.trim_start_matches("pub ").trim_start_matches("async ").strip_prefix("fn ");
+            let name =
+                text.trim_start_matches("pub ").trim_start_matches("async ").strip_prefix("fn ");
             let Some(name) = name.and_then(|rest| rest.split(['(', '<']).next()) else { continue };
             if is_test {
                 let test = format!("{}::{name}", place.join("::"));
-                let words =
-                    name.split('_').skip_while(|word| is_id(&word.to_uppercase())).collect::<Vec<_>>().join(" ");
+                let words = name
+                    .split('_')
+                    .skip_while(|word| is_id(&word.to_uppercase()))
+                    .collect::<Vec<_>>()
+                    .join(" ");
                 let named = name.split('_').map(str::to_uppercase).take_while(|word| is_id(word));
-                for id in named.filter(|id| !said.iter().any(|(known, _)| known == id)).collect::<Vec<_>>() {
+                for id in named
+                    .filter(|id| !said.iter().any(|(known, _)| known == id))
+                    .collect::<Vec<_>>()
+                {
                     said.push((id, words.clone()));
                 }
                 for (id, what) in said.drain(..) {
@@ -85,13 +100,16 @@ fn held() -> BTreeMap<String, Vec<Held>> {
 pub(crate) fn page() -> String {
     let all = held();
     let mut text = String::from(
-        "# Requirements and the tests that cover them\n\nMade by `cargo xtask generate` from the tests: \
-         each names the requirement that it covers in a comment (`Holds W3: ...`) or in its name. A test \
-         of the workspace fails when an id has no test, or when this page is stale. The browser tests \
-         run inside those of `dunnock::web`.\n",
+        "# Requirements and the tests that cover them\n\nMade by `cargo xtask generate` from the \
+         tests: each names the requirement that it covers in a comment (`Holds W3: ...`) or in \
+         its name. A test of the workspace fails when an id has no test, or when this page is \
+         stale. The browser tests run inside those of `dunnock::web`.\n",
     );
     for (letter, most, about) in GROUPS {
-        let _ = write!(text, "\n## {letter}: {about}\n\n| id | test | what it covers |\n|---|---|---|\n");
+        let _ = write!(
+            text,
+            "\n## {letter}: {about}\n\n| id | test | what it covers |\n|---|---|---|\n"
+        );
         for n in 1..=*most {
             for (test, what) in all.get(&format!("{letter}{n}")).into_iter().flatten() {
                 let _ = writeln!(text, "| {letter}{n} | `{test}` | {} |", what.replace('|', "\\|"));
@@ -110,7 +128,9 @@ mod tests {
         let all = held();
         let mut without = Vec::new();
         for (letter, most, _) in GROUPS {
-            without.extend((1..=*most).map(|n| format!("{letter}{n}")).filter(|id| !all.contains_key(id)));
+            without.extend(
+                (1..=*most).map(|n| format!("{letter}{n}")).filter(|id| !all.contains_key(id)),
+            );
         }
         assert!(without.is_empty(), "no test covers {without:?}");
         let wrong: Vec<&String> = all.keys().filter(|id| !is_id(id)).collect();

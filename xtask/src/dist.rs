@@ -21,8 +21,12 @@ fn run(command: &mut Command) -> Result<String, String> {
 pub(crate) fn web() -> Result<(), String> {
     for words in [&["install", "--no-audit", "--no-fund"][..], &["run", "build"]] {
         let status = Command::new("npm").args(words).current_dir(root().join("web")).status();
-        let why =
-            |why: String| format!("npm {}: {why}. The web app needs Node 20.19 or newer, and npm", words.join(" "));
+        let why = |why: String| {
+            format!(
+                "npm {}: {why}. The web app needs Node 20.19 or newer, and npm",
+                words.join(" ")
+            )
+        };
         if !status.map_err(|e| why(e.to_string()))?.success() {
             return Err(why("it failed".into()));
         }
@@ -38,15 +42,20 @@ pub(crate) fn make(profile: &str) -> Result<(), String> {
     }
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let mut build = program(&cargo);
-    build.args(["build", "--profile", profile, "--locked", "-p", "dunnock", "--target", TARGET]).current_dir(root());
+    build
+        .args(["build", "--profile", profile, "--locked", "-p", "dunnock", "--target", TARGET])
+        .current_dir(root());
     build.env("CC_x86_64_unknown_linux_musl", "musl-gcc");
     let status = build.status().map_err(|e| e.to_string())?;
     if !status.success() {
-        return Err(format!("the build failed. It needs: rustup target add {TARGET}; musl-gcc (Debian: musl-tools)"));
+        return Err(format!(
+            "the build failed. It needs: rustup target add {TARGET}; musl-gcc (Debian: musl-tools)"
+        ));
     }
     let dist = root().join("dist");
     std::fs::create_dir_all(&dist).map_err(|e| e.to_string())?;
-    let target = std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), Into::into);
+    let target =
+        std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), Into::into);
     let (made, put) = (target.join(TARGET).join(profile).join("dunnock"), dist.join("dunnock"));
     std::fs::copy(&made, &put).map_err(|e| format!("{}: {e}", made.display()))?;
     check(&put, profile == "release")?;
@@ -67,5 +76,9 @@ fn check(file: &Path, shipped: bool) -> Result<(), String> {
         return Err("the binary is not static".into());
     }
     let size = size(file)?;
-    if shipped && size > MOST { Err(format!("the binary has {size} bytes; the limit is {MOST}")) } else { Ok(()) }
+    if shipped && size > MOST {
+        Err(format!("the binary has {size} bytes; the limit is {MOST}"))
+    } else {
+        Ok(())
+    }
 }

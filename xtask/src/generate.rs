@@ -17,9 +17,11 @@ pub(crate) fn files() -> Vec<(PathBuf, String)> {
 
 fn facts() -> String {
     let mut text = String::from(
-        "# Kinds of events\n\nMade by `cargo xtask generate` from `crates/dunnock-proto/src/event.rs`; the fields are documented \
-         in `events_table.rs` beside it.\n\nA reader that meets a kind or version it does not know skips it if the log says `may`, and \
-         opens the session read-only if it says `must`.\n\n| kind | version | need |\n|---|---|---|\n",
+        "# Kinds of events\n\nMade by `cargo xtask generate` from \
+         `crates/dunnock-proto/src/event.rs`; the fields are documented in `events_table.rs` \
+         beside it.\n\nA reader that meets a kind or version it does not know skips it if the log \
+         says `may`, and opens the session read-only if it says `must`.\n\n| kind | version | \
+         need |\n|---|---|---|\n",
     );
     for (kind, v, need) in Event::TABLE {
         let _ = writeln!(text, "| `{kind}` | {v} | {need} |");
@@ -30,15 +32,24 @@ fn facts() -> String {
 /// Writes all generated files.
 pub(crate) fn write() -> Result<(), String> {
     for (path, text) in files() {
-        path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|e| format!("{}: {e}", path.display()))?;
+        path.parent()
+            .map_or(Ok(()), std::fs::create_dir_all)
+            .map_err(|e| format!("{}: {e}", path.display()))?;
         std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
     }
     // Pages that the program generates are written by the tests that check them.
     let filter = "test(pages::) | test(lines::the_schema) | test(the_openapi_document)";
     let mut command = crate::program("cargo");
-    command.args(["nextest", "run", "--workspace", "-E", filter]).env("DUNNOCK_BLESS", "1").current_dir(root());
+    command
+        .args(["nextest", "run", "--workspace", "-E", filter])
+        .env("DUNNOCK_BLESS", "1")
+        .current_dir(root());
     let status = command.status().map_err(|e| format!("cargo nextest: {e}"))?;
-    if status.success() { Ok(()) } else { Err("the program's own pages could not be generated".into()) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err("the program's own pages could not be generated".into())
+    }
 }
 
 #[cfg(test)]

@@ -33,7 +33,16 @@ enum What {
     Dist(&'static str),
 }
 
-const TEST: &[&str] = &["nextest", "run", "--no-fail-fast", "--success-output", "immediate", "--profile", "long", "-E"];
+const TEST: &[&str] = &[
+    "nextest",
+    "run",
+    "--no-fail-fast",
+    "--success-output",
+    "immediate",
+    "--profile",
+    "long",
+    "-E",
+];
 
 /// Placeholder for a new seed, which is printed.
 const RANDOM: &str = "random";
@@ -44,9 +53,10 @@ const RUNS: &[Run] = &[
         shows: "every wall-time figure within its bound, on a quiet machine, one test at a time",
         minutes: 30,
         what: What::Alone(
-            "test(speed) or test(figures::) or test(interrupts::) or test(troubles::) or test(slips::) or test(takeover) \
-             or test(an_interrupt_) or test(r10_) or test(r11_) or test(r13_) or test(a_thousand_changed_files) \
-             or test(a_background_child) or test(many_places) or test(a_server_that)",
+            "test(speed) or test(figures::) or test(interrupts::) or test(troubles::) or \
+             test(slips::) or test(takeover) or test(an_interrupt_) or test(r10_) or test(r11_) \
+             or test(r13_) or test(a_thousand_changed_files) or test(a_background_child) or \
+             test(many_places) or test(a_server_that)",
         ),
         env: &[("DUNNOCK_HOLD_FIGURES", "1")],
     },
@@ -115,15 +125,16 @@ const RUNS: &[Run] = &[
     },
     Run {
         name: "streams",
-        shows: "R9: five million streams and texts of arbitrary bytes, on every wire and in every dialect",
+        shows: "R9: five million streams and texts of arbitrary bytes, on every wire and in every \
+                dialect",
         minutes: 45,
         what: What::Fuzz(&["wire", "words"], 40, 5_000_000),
         env: &[],
     },
     Run {
         name: "load",
-        shows: "a thousand concurrent sessions of twenty steps on one server, compared with plain loops \
-                (set DUNNOCK_BIN to the release binary)",
+        shows: "a thousand concurrent sessions of twenty steps on one server, compared with plain \
+                loops (set DUNNOCK_BIN to the release binary)",
         minutes: 20,
         what: What::Tests("test(load_of_many)"),
         env: &[("DUNNOCK_LOAD", "1000"), ("DUNNOCK_LOAD_STEPS", "20")],
@@ -151,7 +162,8 @@ const RUNS: &[Run] = &[
     },
     Run {
         name: "real",
-        shows: "a real model: a conversation that overflows, twenty plans and five planner runs, all valid",
+        shows: "a real model: a conversation that overflows, twenty plans and five planner runs, \
+                all valid",
         minutes: 15,
         what: What::Real,
         env: &[],
@@ -174,7 +186,9 @@ const RUNS: &[Run] = &[
         name: "asan",
         shows: "the crate that starts child processes, and real commands, under AddressSanitizer",
         minutes: 15,
-        what: What::Tests("package(dunnock-sandbox) or (package(dunnock-tools) and (test(r12_) or test(r16_)))"),
+        what: What::Tests(
+            "package(dunnock-sandbox) or (package(dunnock-tools) and (test(r12_) or test(r16_)))",
+        ),
         env: &[
             ("ASAN_OPTIONS", "detect_odr_violation=0:detect_leaks=0"),
             ("RUSTC_BOOTSTRAP", "1"),
@@ -225,7 +239,11 @@ fn run(run: &Run) -> Result<(), String> {
         What::Fuzz(names, minutes, least) => {
             let inputs = crate::fuzz::run(names, minutes * 60)?;
             say(&format!("{}: {inputs} inputs", run.name));
-            return if inputs >= least { Ok(()) } else { Err(format!("expected at least {least} inputs")) };
+            return if inputs >= least {
+                Ok(())
+            } else {
+                Err(format!("expected at least {least} inputs"))
+            };
         }
         What::Real => return crate::real::run(crate::real::Share::All),
         What::Dist(filter) => {
@@ -261,7 +279,11 @@ fn run(run: &Run) -> Result<(), String> {
 /// Writes a diff of what changed in the core to a file.
 fn changed() -> Result<std::path::PathBuf, String> {
     let git = |args: &[&str]| -> Result<String, String> {
-        let output = Command::new("git").args(args).current_dir(root()).output().map_err(|e| e.to_string())?;
+        let output = Command::new("git")
+            .args(args)
+            .current_dir(root())
+            .output()
+            .map_err(|e| e.to_string())?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let base = match std::env::var("DUNNOCK_BASE") {

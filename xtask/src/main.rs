@@ -28,7 +28,9 @@ fn main() -> ExitCode {
         ["dist"] => dist::make("release"),
         // Quicker to build and larger: for checks that need a static binary.
         ["dist", "--quick"] => dist::make("quick"),
-        ["packages"] => tidy::count_packages().map(|n| say(&format!("packages in the shipped binary: {n}"))),
+        ["packages"] => {
+            tidy::count_packages().map(|n| say(&format!("packages in the shipped binary: {n}")))
+        }
         ["fuzz"] => fuzz::run(&fuzz::ALL, 20).map(drop),
         ["fuzz", seconds] => seconds
             .parse()
@@ -39,10 +41,9 @@ fn main() -> ExitCode {
         ["real"] => real::run(real::Share::Ci),
         ["long"] => long::all(),
         ["long", name] => long::one(name),
-        _ => Err(
-            "usage: cargo xtask generate | web | dist [--quick] | packages | fuzz [SECONDS] | pictures | real | long [NAME]"
-                .into(),
-        ),
+        _ => Err("usage: cargo xtask generate | web | dist [--quick] | packages | fuzz [SECONDS] \
+                  | pictures | real | long [NAME]"
+            .into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -59,7 +60,10 @@ fn main() -> ExitCode {
 fn program(name: &str) -> Command {
     let mut command = Command::new(name);
     for (key, _) in std::env::vars_os() {
-        if key.to_str().is_some_and(|key| key.starts_with("CARGO_PKG_") || key.starts_with("CARGO_MANIFEST_")) {
+        if key
+            .to_str()
+            .is_some_and(|key| key.starts_with("CARGO_PKG_") || key.starts_with("CARGO_MANIFEST_"))
+        {
             command.env_remove(key);
         }
     }

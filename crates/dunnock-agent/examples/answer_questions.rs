@@ -1,8 +1,11 @@
-//! Follows a task, and answers its questions from code: the model's own, and whether its commands may run.
+//! Follows a task, and answers its questions from code: the model's own, and whether its commands
+//! may run.
 
 #![expect(clippy::expect_used, clippy::print_stdout, clippy::print_stderr, reason = "an example")]
 
-use dunnock_agent::{Agent, Approve, Endpoint, Error, Event, Launcher, Outcome, QuestionKind, Reply, Task};
+use dunnock_agent::{
+    Agent, Approve, Endpoint, Error, Event, Launcher, Outcome, QuestionKind, Reply, Task,
+};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -26,7 +29,12 @@ fn main() -> ExitCode {
         let made: Vec<String> = ["greeting.txt", "unwanted.txt"]
             .into_iter()
             .filter(|name| project.join(name).exists())
-            .map(|name| format!("{name}: {}", std::fs::read_to_string(project.join(name)).unwrap_or_default().trim()))
+            .map(|name| {
+                format!(
+                    "{name}: {}",
+                    std::fs::read_to_string(project.join(name)).unwrap_or_default().trim()
+                )
+            })
             .collect();
         println!("made {made:?}");
         Ok::<_, Error>(outcome)
@@ -50,7 +58,9 @@ async fn follow(agent: &Agent, project: &Path) -> Result<Outcome, Error> {
         match event {
             Event::Asked(question) => {
                 let reply = match &question.kind {
-                    QuestionKind::Person { choices, .. } => Reply::Text(choices.first().cloned().unwrap_or_default()),
+                    QuestionKind::Person { choices, .. } => {
+                        Reply::Text(choices.first().cloned().unwrap_or_default())
+                    }
                     QuestionKind::Approval { arguments, .. } if arguments.contains("unwanted") => {
                         Reply::No(Some("only the greeting".into()))
                     }
@@ -59,7 +69,9 @@ async fn follow(agent: &Agent, project: &Path) -> Result<Outcome, Error> {
                 println!("asked: {:?}, answered: {reply:?}", question.kind);
                 run.answer(&question, reply).await?;
             }
-            Event::Ended { tool, ok, .. } => println!("{tool}: {}", if ok { "done" } else { "not done" }),
+            Event::Ended { tool, ok, .. } => {
+                println!("{tool}: {}", if ok { "done" } else { "not done" })
+            }
             _ => {}
         }
     }

@@ -1,5 +1,5 @@
-//! A planner that mends a failing test. The model is scripted, so that this can be run anywhere; with a real one only the endpoint
-//! differs.
+//! A planner that mends a failing test. The model is scripted, so that this can be run anywhere;
+//! with a real one only the endpoint differs.
 
 #![expect(clippy::expect_used, clippy::print_stdout, clippy::print_stderr, reason = "an example")]
 
@@ -22,7 +22,10 @@ fn main() -> ExitCode {
     });
     match outcome {
         Ok(outcome) => {
-            println!("success: {}, iterations: {}, proven: {}", outcome.success, outcome.iterations, outcome.proven);
+            println!(
+                "success: {}, iterations: {}, proven: {}",
+                outcome.success, outcome.iterations, outcome.proven
+            );
             println!("{}", outcome.summary);
             if outcome.success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
@@ -33,13 +36,21 @@ fn main() -> ExitCode {
     }
 }
 
-async fn mend(data: &Path, project: &Path, url: &str, launcher: Launcher) -> Result<Outcome, Error> {
+async fn mend(
+    data: &Path,
+    project: &Path,
+    url: &str,
+    launcher: Launcher,
+) -> Result<Outcome, Error> {
     let agent = Agent::open(data.join("data"), launcher)
         .endpoint("script", Endpoint::chat(url))
         .model("script/scripted")
         .build()
         .await?;
-    let task = Task::new("Make the test pass", project).check("python3 -B test_add.py").planner().max_steps(5);
+    let task = Task::new("Make the test pass", project)
+        .check("python3 -B test_add.py")
+        .planner()
+        .max_steps(5);
     agent.run(task).await
 }
 
@@ -48,18 +59,27 @@ fn project(home: &Path) -> std::path::PathBuf {
     let project = home.join("project");
     std::fs::create_dir_all(&project).expect("a folder");
     std::fs::write(project.join("add.py"), "def add(a, b):\n    return a - b\n").expect("a file");
-    std::fs::write(project.join("test_add.py"), "from add import add\nassert add(2, 3) == 5\n").expect("a file");
+    std::fs::write(project.join("test_add.py"), "from add import add\nassert add(2, 3) == 5\n")
+        .expect("a file");
     project
 }
 
 /// Looks first, then mends.
 async fn scripted() -> dunnock_testkit::server::ScriptedServer {
     use dunnock_testkit::model::Say;
-    let diff = "--- a/add.py\n+++ b/add.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n";
+    let diff = "--- a/add.py\n+++ b/add.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - \
+                b\n+    return a + b\n";
     let plan = |thought: &str, action: serde_json::Value| {
-        Say::text(&serde_json::json!({ "thought": thought, "plan": [], "actions": [action] }).to_string()).into()
+        Say::text(
+            &serde_json::json!({ "thought": thought, "plan": [], "actions": [action] }).to_string(),
+        )
+        .into()
     };
     let look = serde_json::json!({ "tool": "read_file", "path": "add.py" });
     let mend = serde_json::json!({ "tool": "apply_diff", "path": "add.py", "diff": diff });
-    dunnock_testkit::server::ScriptedServer::start(vec![plan("I look.", look), plan("It subtracts.", mend)]).await
+    dunnock_testkit::server::ScriptedServer::start(vec![
+        plan("I look.", look),
+        plan("It subtracts.", mend),
+    ])
+    .await
 }

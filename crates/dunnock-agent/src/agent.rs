@@ -27,7 +27,11 @@ impl Launcher {
             return Err(dunnock_sandbox::serve());
         }
         // This path refers to the running program even if its file is replaced meanwhile.
-        let own = if cfg!(target_os = "linux") { Some("/proc/self/exe".into()) } else { std::env::current_exe().ok() };
+        let own = if cfg!(target_os = "linux") {
+            Some("/proc/self/exe".into())
+        } else {
+            std::env::current_exe().ok()
+        };
         Ok(Self(own.unwrap_or_default()))
     }
 
@@ -64,7 +68,10 @@ pub struct Endpoint {
 /// Omits the key.
 impl std::fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Endpoint").field("wire", &self.wire).field("url", &self.url).finish_non_exhaustive()
+        f.debug_struct("Endpoint")
+            .field("wire", &self.wire)
+            .field("url", &self.url)
+            .finish_non_exhaustive()
     }
 }
 
@@ -146,7 +153,11 @@ impl AgentBuilder {
         if let Some(model) = &self.model {
             speaker.knows(model).map_err(Error::Usage)?;
         }
-        let limits = Limits { spool: folder.join("spool"), journals: folder.join("edits"), ..Limits::default() };
+        let limits = Limits {
+            spool: folder.join("spool"),
+            journals: folder.join("edits"),
+            ..Limits::default()
+        };
         let hands = Toolbox::new(limits, &self.launcher.0, &[dunnock_sandbox::LAUNCH]);
         #[cfg(target_os = "linux")]
         let hands = hands.boxed(dunnock_tools::layout(&folder, std::slice::from_ref(&folder)));
@@ -186,11 +197,21 @@ fn speaker(endpoints: &[(String, Endpoint)]) -> ModelClient {
             },
             instructions: instructions::find(root),
             offers: dunnock_tools::offers(),
-            memory: config.planner.as_ref().map(|planner| planner.memory.clone()).unwrap_or_default(),
+            memory: config
+                .planner
+                .as_ref()
+                .map(|planner| planner.memory.clone())
+                .unwrap_or_default(),
         })
     };
     let providers = endpoints.iter().map(provider).collect();
-    ModelClient::new(providers, Prompts::default(), Arc::new(brief), Timeouts::default(), env!("CARGO_PKG_VERSION"))
+    ModelClient::new(
+        providers,
+        Prompts::default(),
+        Arc::new(brief),
+        Timeouts::default(),
+        env!("CARGO_PKG_VERSION"),
+    )
 }
 
 /// Probes the sandbox in an ordinary folder created for this purpose.
@@ -205,7 +226,11 @@ fn level(hands: &Toolbox, data: &Path) -> dunnock_proto::Isolation {
 #[cfg(unix)]
 fn keeper(data: &Path) -> Option<Arc<dunnock_tools::CheckpointStore>> {
     let own = vec![data.to_path_buf()];
-    Some(Arc::new(dunnock_tools::CheckpointStore::new(data.join("checkpoints"), own, dunnock_tools::Bounds::default())))
+    Some(Arc::new(dunnock_tools::CheckpointStore::new(
+        data.join("checkpoints"),
+        own,
+        dunnock_tools::Bounds::default(),
+    )))
 }
 
 #[cfg(not(unix))]
@@ -223,14 +248,23 @@ pub struct Agent {
 
 impl std::fmt::Debug for Agent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Agent").field("model", &self.model).field("level", &self.world.level).finish_non_exhaustive()
+        f.debug_struct("Agent")
+            .field("model", &self.model)
+            .field("level", &self.world.level)
+            .finish_non_exhaustive()
     }
 }
 
 impl Agent {
     /// Starts configuring an agent that saves its sessions in this folder.
     pub fn open(data: impl Into<PathBuf>, launcher: Launcher) -> AgentBuilder {
-        AgentBuilder { data: data.into(), launcher, endpoints: Vec::new(), model: None, sockets: None }
+        AgentBuilder {
+            data: data.into(),
+            launcher,
+            endpoints: Vec::new(),
+            model: None,
+            sockets: None,
+        }
     }
 
     /// How strongly commands are sandboxed on this machine.
@@ -281,8 +315,10 @@ impl Agent {
     pub async fn undo(&self, session: &str) -> Result<Undone, Error> {
         let session = self.find(session).await?;
         let log = self.world.log.as_ref();
-        let (state, past) =
-            (load(log, &session).await.map_err(broken)?.state, past(log, &session).await.map_err(broken)?);
+        let (state, past) = (
+            load(log, &session).await.map_err(broken)?.state,
+            past(log, &session).await.map_err(broken)?,
+        );
         let (to, scope) = match past.undo_target() {
             Some(UndoTarget::Run(before)) => (RewindTo::Event(before.max(1)), Scope::Both),
             Some(UndoTarget::Rewind(_, scope)) => (RewindTo::Undo, scope),

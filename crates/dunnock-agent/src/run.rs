@@ -5,8 +5,8 @@ use dunnock_core::{Effect, State, Status, apply, wanted};
 use dunnock_engine::{Connection, Handle, Ports, changed, create, load, read_memory};
 use dunnock_proto::QuestionKind as Asked;
 use dunnock_proto::{
-    Answer, Command, Decoded, Delta, EndReason, Event as Fact, FinalArgs, Frame, Need, Part, Proof, Record, SessionId,
-    Usage, VerifyArgs,
+    Answer, Command, Decoded, Delta, EndReason, Event as Fact, FinalArgs, Frame, Need, Part, Proof,
+    Record, SessionId, Usage, VerifyArgs,
 };
 use std::collections::VecDeque;
 
@@ -52,21 +52,28 @@ impl Run {
     pub(crate) async fn begin(agent: &Agent, task: Task) -> Result<Self, Error> {
         let usage = |text: String| Error::Usage(text);
         let folder = task.folder.canonicalize().ok().filter(|folder| folder.is_dir());
-        let folder =
-            folder.ok_or_else(|| usage(format!("{} does not exist or is not a folder", task.folder.display())))?;
+        let folder = folder.ok_or_else(|| {
+            usage(format!("{} does not exist or is not a folder", task.folder.display()))
+        })?;
         if task.description.trim().is_empty() {
             return Err(usage("the task is empty".into()));
         }
         let model = task.model.clone().or_else(|| agent.model.clone());
-        let model = model.ok_or_else(|| usage("no model was given; set AgentBuilder::model or Task::model".into()))?;
+        let model = model.ok_or_else(|| {
+            usage("no model was given; set AgentBuilder::model or Task::model".into())
+        })?;
         agent.speaker.knows(&model).map_err(usage)?;
         if model == dunnock_model::BRIDGE_MODEL {
-            return Err(usage("the copy-and-paste bridge needs the program: dunnock bridge new".into()));
+            return Err(usage(
+                "the copy-and-paste bridge needs the program: dunnock bridge new".into(),
+            ));
         }
         let config = task.config(model, &folder);
-        let session = create(&agent.world, &folder.to_string_lossy(), config).await.map_err(broken)?;
+        let session =
+            create(&agent.world, &folder.to_string_lossy(), config).await.map_err(broken)?;
         let mut run = Self::open(agent, session, 0).await?;
-        run.send(Command::Prompt { text: task.description.trim().into(), images: Vec::new() }).await?;
+        run.send(Command::Prompt { text: task.description.trim().into(), images: Vec::new() })
+            .await?;
         Ok(run)
     }
 
@@ -89,7 +96,10 @@ impl Run {
         for question in run.questions() {
             run.told.push_back(Event::Asked(question));
         }
-        if matches!(status, Status::Stopped | Status::Limit) && run.state.last.is_some() && !run.taken_back() {
+        if matches!(status, Status::Stopped | Status::Limit)
+            && run.state.last.is_some()
+            && !run.taken_back()
+        {
             run.send(Command::Run).await?;
         }
         Ok(run)
@@ -100,7 +110,19 @@ impl Run {
         let door = Connection::open(world.clone(), session.clone(), from).await.map_err(broken)?;
         let (state, told, answer) = (State::default(), VecDeque::new(), String::new());
         let _leave = Leave(door.handle().cloned());
-        Ok(Self { door, world, session, state, upto: 0, told, ended: 0, iterations: 0, tokens: 0, answer, _leave })
+        Ok(Self {
+            door,
+            world,
+            session,
+            state,
+            upto: 0,
+            told,
+            ended: 0,
+            iterations: 0,
+            tokens: 0,
+            answer,
+            _leave,
+        })
     }
 
     async fn send(&mut self, command: Command) -> Result<(), Error> {
@@ -147,7 +169,8 @@ impl Run {
     /// Whether nothing is running. `parked` must describe the events that we have already seen.
     fn settled(&self, parked: Option<bool>) -> bool {
         let s = &self.state;
-        let rests = !s.stopping && s.owner.is_none_or(|seat| wanted(s, seat.owner).iter().all(Effect::parked));
+        let rests = !s.stopping
+            && s.owner.is_none_or(|seat| wanted(s, seat.owner).iter().all(Effect::parked));
         let seen = s.seq >= self.upto && s.seq > 0;
         seen && rests && parked.unwrap_or(!s.busy() || !s.questions.is_empty())
     }
@@ -155,9 +178,15 @@ impl Run {
     fn take(&mut self, frame: Frame) {
         match frame {
             Frame::Event(record) => self.fact(&record),
-            Frame::Delta(Delta::Text { text, .. }) => self.told.push_back(Event::Text(text.to_string())),
-            Frame::Delta(Delta::Reasoning { text, .. }) => self.told.push_back(Event::Reasoning(text.to_string())),
-            Frame::Delta(Delta::Notice { text }) => self.told.push_back(Event::Note(text.to_string())),
+            Frame::Delta(Delta::Text { text, .. }) => {
+                self.told.push_back(Event::Text(text.to_string()))
+            }
+            Frame::Delta(Delta::Reasoning { text, .. }) => {
+                self.told.push_back(Event::Reasoning(text.to_string()))
+            }
+            Frame::Delta(Delta::Notice { text }) => {
+                self.told.push_back(Event::Note(text.to_string()))
+            }
             Frame::Delta(Delta::Output { .. })
             | Frame::Partial(_)
             | Frame::Accepted { .. }
@@ -171,7 +200,11 @@ impl Run {
         let event = match record.decode() {
             Decoded::Known(event) => event,
             Decoded::Unknown(why) => {
-                return self.state.skip(&record.envelope.kind, &why, record.envelope.need == Need::Must);
+                return self.state.skip(
+                    &record.envelope.kind,
+                    &why,
+                    record.envelope.need == Need::Must,
+                );
             }
         };
         apply(&mut self.state, &event);
@@ -185,7 +218,9 @@ impl Run {
                 self.used(&e.usage);
                 let words = Part::words(&e.parts);
                 let last = Part::calls(&e.parts).find(|call| call.tool == "final_output");
-                let last = last.and_then(|call| FinalArgs::parse(&call.args).ok()).map(|args| args.answer.to_string());
+                let last = last
+                    .and_then(|call| FinalArgs::parse(&call.args).ok())
+                    .map(|args| args.answer.to_string());
                 self.answer = last.unwrap_or_else(|| words.clone());
                 self.told.push_back(Event::Said(words));
             }
@@ -201,10 +236,17 @@ impl Run {
                     let tool = call.part.tool.clone();
                     self.told.push_back(match call.harness {
                         true => {
-                            let command = VerifyArgs::parse(call.args()).map(|args| args.command).unwrap_or_default();
+                            let command = VerifyArgs::parse(call.args())
+                                .map(|args| args.command)
+                                .unwrap_or_default();
                             Event::Checked { call: e.call.to_string(), command, passed: ok }
                         }
-                        false => Event::Ended { call: e.call.to_string(), tool, ok, result: e.shown.to_string() },
+                        false => Event::Ended {
+                            call: e.call.to_string(),
+                            tool,
+                            ok,
+                            result: e.shown.to_string(),
+                        },
                     });
                 }
             }
@@ -316,16 +358,33 @@ impl Run {
             (_, Some(EndReason::Limit)) if s.proof == Proof::Failed => {
                 Some(format!("the checks do not pass after {} steps", self.iterations))
             }
-            (_, Some(EndReason::Limit)) => Some(format!("the limit of {} steps was reached", s.config.max_steps)),
-            (_, Some(EndReason::Budget)) => Some("the budget does not cover the next request".to_owned()),
-            (_, Some(EndReason::Stopped | EndReason::Done) | None) => Some("it was stopped".to_owned()),
+            (_, Some(EndReason::Limit)) => {
+                Some(format!("the limit of {} steps was reached", s.config.max_steps))
+            }
+            (_, Some(EndReason::Budget)) => {
+                Some("the budget does not cover the next request".to_owned())
+            }
+            (_, Some(EndReason::Stopped | EndReason::Done) | None) => {
+                Some("it was stopped".to_owned())
+            }
         };
         let summary = match &s.config.planner {
-            Some(_) => read_memory(self.world.log.as_ref(), &self.session).await.map_err(broken)?.summary(),
+            Some(_) => {
+                read_memory(self.world.log.as_ref(), &self.session).await.map_err(broken)?.summary()
+            }
             None if taken_back => String::new(),
             None => self.answer.clone(),
         };
         let (iterations, session) = (self.iterations, self.session.to_string());
-        Ok(Outcome { success: done, iterations, summary, error, proven, waiting, session, tokens: self.tokens })
+        Ok(Outcome {
+            success: done,
+            iterations,
+            summary,
+            error,
+            proven,
+            waiting,
+            session,
+            tokens: self.tokens,
+        })
     }
 }

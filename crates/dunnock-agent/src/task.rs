@@ -119,7 +119,10 @@ impl Task {
     }
 
     pub(crate) fn config(&self, model: String, folder: &std::path::Path) -> Config {
-        let planner = self.planner.clone().map(|allow| dunnock_tools::planner(folder, &self.description, allow));
+        let planner = self
+            .planner
+            .clone()
+            .map(|allow| dunnock_tools::planner(folder, &self.description, allow));
         let usual = if planner.is_some() { 5 } else { Config::default().max_steps };
         Config {
             model,

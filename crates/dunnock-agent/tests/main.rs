@@ -10,13 +10,17 @@ use std::process::Command;
 
 /// An example that was built beside this test.
 fn example(name: &str) -> PathBuf {
-    let folder = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("examples");
+    let folder =
+        std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("examples");
     folder.join(name)
 }
 
 fn run(name: &str) -> (bool, String) {
-    let out = Command::new(example(name)).output().unwrap_or_else(|error| unreachable!("{name}: {error}"));
-    let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    let out = Command::new(example(name))
+        .output()
+        .unwrap_or_else(|error| unreachable!("{name}: {error}"));
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     println!("{text}");
     (out.status.success(), text)
 }

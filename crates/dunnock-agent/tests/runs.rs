@@ -1,4 +1,5 @@
-//! Runs of the library against a scripted model: limits, failures, questions that nobody answers, resuming.
+//! Runs of the library against a scripted model: limits, failures, questions that nobody answers,
+//! resuming.
 
 use dunnock_agent::{Agent, Approve, Endpoint, Error, Event, Isolation, Launcher, Reply, Task};
 use dunnock_testkit::model::Say;
@@ -17,7 +18,13 @@ impl World {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("project")).unwrap();
         // A test does not own its main: the program beside it starts commands.
-        let beside = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("dunnock-killable");
+        let beside = std::env::current_exe()
+            .unwrap()
+            .parent()
+            .unwrap()
+            .parent()
+            .unwrap()
+            .join("dunnock-killable");
         let agent = Agent::open(dir.path().join("data"), Launcher::from_program(beside))
             .endpoint("script", Endpoint::chat(server.base_url()).key("sk-test"))
             .model("script/scripted")
@@ -32,7 +39,9 @@ impl World {
 }
 
 fn plan(actions: serde_json::Value) -> Say {
-    Say::text(&serde_json::json!({ "thought": "I try.", "plan": [], "actions": actions }).to_string())
+    Say::text(
+        &serde_json::json!({ "thought": "I try.", "plan": [], "actions": actions }).to_string(),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -74,7 +83,10 @@ async fn a_question_that_nobody_answers_waits_and_is_answered_later() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_is_stopped_and_resumed_and_events_tell_what_happens() {
-    let script = vec![Say::calls(&[("shell", r#"{"command":"echo begun; sleep 60"}"#)]), Say::text("Later.")];
+    let script = vec![
+        Say::calls(&[("shell", r#"{"command":"echo begun; sleep 60"}"#)]),
+        Say::text("Later."),
+    ];
     let world = World::new(script).await;
     let mut run = world.agent.start(Task::new("Wait", world.project())).await.unwrap();
     let mut began = false;
@@ -95,9 +107,16 @@ async fn a_run_is_stopped_and_resumed_and_events_tell_what_happens() {
 async fn what_cannot_be_is_said_before_anything_begins() {
     let world = World::new(vec![Say::text("x")]).await;
     let missing = world.agent.run(Task::new("x", "/nowhere/at/all")).await.unwrap_err();
-    assert!(matches!(&missing, Error::Usage(text) if text.contains("is not a folder")), "{missing}");
-    let other = world.agent.run(Task::new("x", world.project()).model("other/model")).await.unwrap_err();
-    assert!(matches!(&other, Error::Usage(text) if text.contains("no provider \"other\"")), "{other}");
+    assert!(
+        matches!(&missing, Error::Usage(text) if text.contains("is not a folder")),
+        "{missing}"
+    );
+    let other =
+        world.agent.run(Task::new("x", world.project()).model("other/model")).await.unwrap_err();
+    assert!(
+        matches!(&other, Error::Usage(text) if text.contains("no provider \"other\"")),
+        "{other}"
+    );
     assert!(world.server.requests().is_empty());
     assert!(world.agent.resume("nothing").await.is_err());
     assert_eq!(world.agent.isolation(), Isolation::A);
@@ -107,9 +126,13 @@ async fn what_cannot_be_is_said_before_anything_begins() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_is_told_more_and_everything_is_taken_back() {
     let write = |text: &str| {
-        Say::calls(&[("shell", &serde_json::json!({ "command": format!("echo {text} >> log") }).to_string())])
+        Say::calls(&[(
+            "shell",
+            &serde_json::json!({ "command": format!("echo {text} >> log") }).to_string(),
+        )])
     };
-    let script = vec![write("first"), Say::text("One."), write("second"), Say::text("Two.").using(100, 10)];
+    let script =
+        vec![write("first"), Say::text("One."), write("second"), Say::text("Two.").using(100, 10)];
     let world = World::new(script).await;
     let log = || std::fs::read_to_string(world.project().join("log")).unwrap_or_default();
     let mut run = world.agent.start(Task::new("Write", world.project())).await.unwrap();
@@ -139,7 +162,11 @@ async fn a_run_is_told_more_and_everything_is_taken_back() {
     undo().await.unwrap();
     std::fs::write(world.project().join("log"), "mine\n").unwrap();
     let told = undo().await.unwrap().note;
-    assert!(log() == "mine\n" && told.is_some_and(|told| told.contains("log")), "what others wrote stays: {}", log());
+    assert!(
+        log() == "mine\n" && told.is_some_and(|told| told.contains("log")),
+        "what others wrote stays: {}",
+        log()
+    );
     assert_eq!(world.server.asked().len(), 4, "nobody was asked for it");
 }
 
@@ -167,7 +194,10 @@ async fn an_undo_lets_nothing_go_on() {
         }
     };
     // What was under way when it was left counts as somebody else's.
-    assert!(undone.note.is_some_and(|note| note.contains("log")) && world.project().join("log").exists());
+    assert!(
+        undone.note.is_some_and(|note| note.contains("log"))
+            && world.project().join("log").exists()
+    );
     assert_eq!(world.server.asked().len(), 1, "the model was not asked again");
     let nothing = world.agent.resume(&session).await.unwrap().finish().await.unwrap();
     assert!(!nothing.success && world.server.asked().len() == 1, "{nothing:?}");
@@ -192,7 +222,9 @@ async fn a_run_that_is_dropped_stops_and_its_session_can_be_taken_up() {
     let outcome = world.agent.resume(&session).await.unwrap().finish().await.unwrap();
     assert!(outcome.success && outcome.summary == "Later.", "{outcome:?}");
     assert_eq!(outcome.iterations, 2, "what was before counts");
-    assert!(!std::fs::read_to_string(world.project().join("log")).unwrap_or_default().contains("ended"));
+    assert!(
+        !std::fs::read_to_string(world.project().join("log")).unwrap_or_default().contains("ended")
+    );
 }
 
 #[test]

@@ -7,9 +7,9 @@
 
 use crate::state::{Call, OwnerState, Phase, Progress, Question, Stage, State, Undo, Unknown};
 use dunnock_proto::{
-    Answer, Answered, CallId, CallPart, Class, Compacted, Config, EndReason, Event, Failure, Finished, Hash, Outcome,
-    OwnerChanged, Part, Proof, QuestionKind, Recovery, Replied, RewindRequested, Role, Seq, Span, Step, StepStarted,
-    Strength, Usage,
+    Answer, Answered, CallId, CallPart, Class, Compacted, Config, EndReason, Event, Failure,
+    Finished, Hash, Outcome, OwnerChanged, Part, Proof, QuestionKind, Recovery, Replied,
+    RewindRequested, Role, Seq, Span, Step, StepStarted, Strength, Usage,
 };
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ pub fn apply(s: &mut State, event: &Event) {
         Event::Configured(e) => {
             s.version = s.seq;
             let model = s.config.model.clone();
-            let bounded = |config: &Config| config.budget.tokens.is_some() || config.budget.micros.is_some();
+            let bounded =
+                |config: &Config| config.budget.tokens.is_some() || config.budget.micros.is_some();
             let before = bounded(&s.config);
             s.config = Arc::new(s.config.with(&e.set));
             if s.config.model != model && e.set.price.is_none() {
@@ -80,7 +81,11 @@ pub fn apply(s: &mut State, event: &Event) {
         Event::TimerFired(_) => s.wake = None,
         Event::Asked(e) => {
             s.asked = e.question.0;
-            s.questions.push(Question { id: e.question, kind: Arc::new(e.kind.clone()), hash: e.hash });
+            s.questions.push(Question {
+                id: e.question,
+                kind: Arc::new(e.kind.clone()),
+                hash: e.hash,
+            });
         }
         Event::Replied(e) => s.replied(e),
         Event::Granted(e) => {
@@ -209,7 +214,8 @@ impl State {
         self.seq += 1;
         if must && self.read_only.is_none() {
             let (kind, why) = (kind.to_owned(), why.to_owned());
-            self.read_only = Some(Arc::new(Unknown { seq: self.seq, kind, why, app: self.app.clone() }));
+            self.read_only =
+                Some(Arc::new(Unknown { seq: self.seq, kind, why, app: self.app.clone() }));
         }
     }
 
@@ -270,7 +276,8 @@ impl State {
         let spent = &mut self.spent;
         spent.tokens = spent.tokens.saturating_add(usage.input).saturating_add(usage.output);
         spent.ms = spent.ms.saturating_add(ms);
-        spent.micros = spent.micros.saturating_add(self.config.price.map_or(0, |price| price.of(usage)));
+        spent.micros =
+            spent.micros.saturating_add(self.config.price.map_or(0, |price| price.of(usage)));
     }
 
     /// The next request is longer by this much.
@@ -299,7 +306,10 @@ impl State {
             Part::Call(call) => Some(call),
             Part::Reasoning { .. } | Part::Text { .. } => None,
         });
-        self.calls = parts.zip(0..).map(|(part, index)| new_call(preamble.as_deref(), e.step, index, part)).collect();
+        self.calls = parts
+            .zip(0..)
+            .map(|(part, index)| new_call(preamble.as_deref(), e.step, index, part))
+            .collect();
     }
 
     fn finished(&mut self, e: &Finished) {
@@ -310,14 +320,17 @@ impl State {
         let ok = e.outcome == Outcome::Done;
         if !e.seen_files.is_empty() {
             let seen = Arc::make_mut(&mut self.seen);
-            seen.extend(e.seen_files.iter().map(|seen_files| (seen_files.path.clone(), seen_files.hash)));
+            seen.extend(
+                e.seen_files.iter().map(|seen_files| (seen_files.path.clone(), seen_files.hash)),
+            );
         }
         let Some(call) = self.call_mut(e.call) else { return };
         let began = matches!(call.stage, Stage::Started(_));
         let (wrote, harness) = (began && call.writes(), call.harness);
         call.stage = Stage::Finished { ok };
         call.moved = e.checked_tree.is_some();
-        call.result = Some(Hash::of_parts(&[outcome_name(&e.outcome).as_bytes(), e.shown.as_bytes()]));
+        call.result =
+            Some(Hash::of_parts(&[outcome_name(&e.outcome).as_bytes(), e.shown.as_bytes()]));
         if wrote && keep {
             self.dirty = Some(seq);
         }
@@ -348,7 +361,12 @@ impl State {
         let mut key = Hash::of(tree.0.as_bytes());
         for call in &self.calls {
             let result = call.result.unwrap_or(Hash::ZERO);
-            key = Hash::of_parts(&[&key.0, call.part.tool.as_bytes(), call.args().as_bytes(), &result.0]);
+            key = Hash::of_parts(&[
+                &key.0,
+                call.part.tool.as_bytes(),
+                call.args().as_bytes(),
+                &result.0,
+            ]);
         }
         let progress = &mut self.progress;
         progress.same = if progress.recent.contains(&key) { progress.same + 1 } else { 0 };
@@ -371,7 +389,9 @@ impl State {
                 self.day_waived = true;
             }
             (QuestionKind::Stalled { .. }, Answer::Yes) => self.progress = Progress::default(),
-            (QuestionKind::Trust { content }, answer) => self.trust = Some((*content, *answer == Answer::Yes)),
+            (QuestionKind::Trust { content }, answer) => {
+                self.trust = Some((*content, *answer == Answer::Yes))
+            }
             (
                 QuestionKind::Limit { .. }
                 | QuestionKind::Budget
@@ -421,7 +441,8 @@ impl State {
         self.use_up(&e.usage, 0);
         // That length lacks what no step has sent yet, so it is added.
         let told = self.bounds.last().map_or(self.context, |(_, then)| *then);
-        let context = (e.after / self.token_bytes()).saturating_add(self.context.saturating_sub(told));
+        let context =
+            (e.after / self.token_bytes()).saturating_add(self.context.saturating_sub(told));
         let gone = self.context.saturating_sub(context);
         self.bounds.iter_mut().for_each(|(_, then)| *then = then.saturating_sub(gone));
         self.context = context;
@@ -484,9 +505,11 @@ fn first_line(text: &str, chars: u16) -> Arc<str> {
 pub(crate) fn is_done(why: &EndReason) -> bool {
     match why {
         EndReason::Done => true,
-        EndReason::Stopped | EndReason::Failed { .. } | EndReason::Limit | EndReason::Budget | EndReason::Unproven => {
-            false
-        }
+        EndReason::Stopped
+        | EndReason::Failed { .. }
+        | EndReason::Limit
+        | EndReason::Budget
+        | EndReason::Unproven => false,
     }
 }
 

@@ -4,7 +4,9 @@
 use crate::apply::within;
 use crate::state::Question;
 use crate::transcript::ends;
-use dunnock_proto::{Answer, Asked, CallPart, Event, Part, PlanStep, QuestionId, QuestionKind, Seq, Span, Step};
+use dunnock_proto::{
+    Answer, Asked, CallPart, Event, Part, PlanStep, QuestionId, QuestionKind, Seq, Span, Step,
+};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -31,7 +33,8 @@ impl CompactionNotes {
         match event {
             Event::Prompted(e) if e.images.is_empty() => self.prompts.push(e.text.clone()),
             Event::Prompted(e) => {
-                self.prompts.push(format!("{}\n[images attached: {}]", e.text, e.images.len()).into());
+                self.prompts
+                    .push(format!("{}\n[images attached: {}]", e.text, e.images.len()).into());
             }
             Event::Planned(e) => self.plan.clone_from(&e.steps),
             Event::Answered(e) => self.calls = (e.step, Part::calls(&e.parts).cloned().collect()),
@@ -75,10 +78,14 @@ impl CompactionNotes {
     /// A question, worded for a reader who no longer sees the call it was about.
     fn question(&self, asked: &Asked) -> String {
         let view = asked.kind.view();
-        let QuestionKind::Approval(approval) = &asked.kind else { return view.text.unwrap_or(view.heading) };
+        let QuestionKind::Approval(approval) = &asked.kind else {
+            return view.text.unwrap_or(view.heading);
+        };
         let (step, calls) = &self.calls;
-        let call = calls.get(usize::from(approval.call.index)).filter(|_| *step == approval.call.step);
-        let call = call.map_or_else(|| view.heading.clone(), |call| format!("{} {}", call.tool, call.args));
+        let call =
+            calls.get(usize::from(approval.call.index)).filter(|_| *step == approval.call.step);
+        let call = call
+            .map_or_else(|| view.heading.clone(), |call| format!("{} {}", call.tool, call.args));
         format!("{call} ({})", view.reasons.join("; "))
     }
 
@@ -103,8 +110,8 @@ impl CompactionNotes {
     #[must_use]
     pub fn text(&self, open: &[Question], changed: &[String], room: usize) -> String {
         let mut text = String::from(
-            "The conversation up to here was replaced to free space in the context window. \
-             The program, not a model, copied these notes word for word.\n",
+            "The conversation up to here was replaced to free space in the context window. The \
+             program, not a model, copied these notes word for word.\n",
         );
         text.push_str("\n# What the person asked, in order\n");
         for (n, prompt) in self.prompts(room / 2) {
@@ -128,7 +135,8 @@ impl CompactionNotes {
             text.push_str("\n# Questions waiting for the person\n");
             for question in open {
                 let known = self.asked.iter().find(|(id, _)| *id == question.id);
-                let words = known.map_or_else(|| question.kind.view().heading, |(_, words)| words.clone());
+                let words =
+                    known.map_or_else(|| question.kind.view().heading, |(_, words)| words.clone());
                 let _ = writeln!(text, "- {} {}", question.id, short(&words, room / 40));
             }
         }
@@ -173,7 +181,10 @@ impl CompactionNotes {
         for (n, text) in told.into_iter().enumerate() {
             match text {
                 Some(text) => rows.push((n + 1, Some(text))),
-                None if rows.last().is_some_and(|(_, text): &(usize, Option<String>)| text.is_some()) => {
+                None if rows
+                    .last()
+                    .is_some_and(|(_, text): &(usize, Option<String>)| text.is_some()) =>
+                {
                     rows.push((gone, None));
                 }
                 None => {}
@@ -236,8 +247,14 @@ mod tests {
             &[
                 prompt("rewrite the “parser”\nin Rust"),
                 asked.into(),
-                Replied { question: QuestionId(1), answer: Answer::Text { text: "tabs".into() }, note: None }.into(),
-                Planned { steps: vec![PlanStep { text: "read it".into(), state: "done".into() }] }.into(),
+                Replied {
+                    question: QuestionId(1),
+                    answer: Answer::Text { text: "tabs".into() },
+                    note: None,
+                }
+                .into(),
+                Planned { steps: vec![PlanStep { text: "read it".into(), state: "done".into() }] }
+                    .into(),
                 prompt("and the docs"),
             ],
             8_000,
@@ -255,14 +272,21 @@ mod tests {
 
     #[test]
     fn the_first_and_the_last_prompt_stay_and_the_text_stays_short() {
-        let many: Vec<Event> = (0..100).map(|n| prompt(&format!("wish {n} {}", "x".repeat(300)))).collect();
+        let many: Vec<Event> =
+            (0..100).map(|n| prompt(&format!("wish {n} {}", "x".repeat(300)))).collect();
         let text = told(&many, 4_000);
         assert!(
-            text.contains("1. wish 0 ") && text.contains("100. wish 99 ") && text.contains("more, left out]"),
+            text.contains("1. wish 0 ")
+                && text.contains("100. wish 99 ")
+                && text.contains("more, left out]"),
             "{text}"
         );
         assert!(text.len() < 5_000, "{}", text.len());
         let huge = told(&[prompt(&format!("begin {} end", "y".repeat(1 << 20)))], 4_000);
-        assert!(huge.contains("begin ") && huge.contains(" end") && huge.len() < 5_000, "{}", huge.len());
+        assert!(
+            huge.contains("begin ") && huge.contains(" end") && huge.len() < 5_000,
+            "{}",
+            huge.len()
+        );
     }
 }

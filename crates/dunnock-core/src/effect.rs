@@ -7,8 +7,8 @@
 use crate::input::EffectOutcome;
 use crate::state::{Phase, Stage, State};
 use dunnock_proto::{
-    At, CallId, CompactionFailed, Event, Failure, Finished, Hash, Outcome, Owner, QuestionId, QuestionKind, Recovery,
-    Seq, Started, Step, StepFailed, Strength, Tree,
+    At, CallId, CompactionFailed, Event, Failure, Finished, Hash, Outcome, Owner, QuestionId,
+    QuestionKind, Recovery, Seq, Started, Step, StepFailed, Strength, Tree,
 };
 use std::sync::Arc;
 
@@ -88,7 +88,10 @@ impl Effect {
     #[must_use]
     pub fn parked(&self) -> bool {
         match self {
-            Self::AskPerson { .. } | Self::Wake { .. } | Self::Join { .. } | Self::AwaitInbox { .. } => true,
+            Self::AskPerson { .. }
+            | Self::Wake { .. }
+            | Self::Join { .. }
+            | Self::AwaitInbox { .. } => true,
             Self::RenderPreamble { .. }
             | Self::AskModel { .. }
             | Self::WriteOutbox { .. }
@@ -107,10 +110,12 @@ impl Effect {
             Self::AskModel { step } | Self::WriteOutbox { step } | Self::AwaitInbox { step } => {
                 Some(EffectOutcome::Failed(cut_step(*step)))
             }
-            Self::Run { call } | Self::Join { call } => {
-                Some(EffectOutcome::Output(Finished::plain(*call, Outcome::NotRun, "not run: the person interrupted")))
+            Self::Run { call } | Self::Join { call } => Some(EffectOutcome::Output(
+                Finished::plain(*call, Outcome::NotRun, "not run: the person interrupted"),
+            )),
+            Self::Compact { .. } => {
+                Some(EffectOutcome::CompactionFailed(CompactionFailed::interrupted()))
             }
-            Self::Compact { .. } => Some(EffectOutcome::CompactionFailed(CompactionFailed::interrupted())),
             Self::RenderPreamble { .. }
             | Self::Checkpoint { .. }
             | Self::Restore { .. }
@@ -132,13 +137,16 @@ pub fn wanted(s: &State, me: Owner) -> Vec<Effect> {
     if s.owner.is_none_or(|seat| seat.owner != me) || s.read_only.is_some() {
         return Vec::new();
     }
-    let mut effects: Vec<Effect> = s.questions.iter().map(|q| Effect::AskPerson { question: q.id }).collect();
+    let mut effects: Vec<Effect> =
+        s.questions.iter().map(|q| Effect::AskPerson { question: q.id }).collect();
     effects.extend(s.wake.map(|at| Effect::Wake { at }));
     if s.due() && !s.preamble_fits() && s.questions.is_empty() {
         effects.push(Effect::RenderPreamble { model: s.config.model.as_str().into() });
     }
     effects.extend(s.dirty.map(|mark| Effect::Checkpoint { mark }));
-    effects.extend(s.baseline_due().map(|tree| Effect::Baseline { tree: tree.clone(), of: s.checks() }));
+    effects.extend(
+        s.baseline_due().map(|tree| Effect::Baseline { tree: tree.clone(), of: s.checks() }),
+    );
     if let Phase::Rewinding { asked, tree, .. } = &s.phase
         && s.dirty.is_none()
     {
@@ -166,7 +174,9 @@ fn interruptible(s: &State, me: Owner) -> Vec<Effect> {
             vec![Effect::AwaitInbox { step: s.step }]
         }
         Phase::Thinking => vec![Effect::WriteOutbox { step: s.step }],
-        Phase::Compacting { upto, strength, .. } => vec![Effect::Compact { upto: *upto, strength: *strength }],
+        Phase::Compacting { upto, strength, .. } => {
+            vec![Effect::Compact { upto: *upto, strength: *strength }]
+        }
         Phase::Acting => {
             let mine = s.calls.iter().filter(|c| c.stage == Stage::Started(me));
             let run = mine.map(|c| match c.recovery {

@@ -79,18 +79,26 @@ impl FileHistory {
             }
             Event::Checkpointed(e) => {
                 let Some(tree) = e.tree.clone() else { return };
-                let ended = std::mem::take(&mut self.ended).into_iter().find(|(seq, _)| *seq == e.mark);
+                let ended =
+                    std::mem::take(&mut self.ended).into_iter().find(|(seq, _)| *seq == e.mark);
                 let by = if ended.is_some() { ChangedBy::Us } else { ChangedBy::Others };
                 if let Some((_, Some(before))) = ended {
-                    self.points.push(Point { mark: e.mark - 1, tree: before, by: ChangedBy::Others });
+                    self.points.push(Point {
+                        mark: e.mark - 1,
+                        tree: before,
+                        by: ChangedBy::Others,
+                    });
                 }
                 self.points.push(Point { mark: e.mark, tree, by });
             }
             Event::RewindRequested(e) => {
-                let point = e.tree.as_ref().and_then(|tree| self.points.iter().rfind(|p| p.tree == *tree));
+                let point =
+                    e.tree.as_ref().and_then(|tree| self.points.iter().rfind(|p| p.tree == *tree));
                 let to = match (e.scope, point) {
                     (Scope::Files, Some(point)) => point.mark,
-                    (Scope::Files | Scope::Both | Scope::Conversation, _) => e.spans.last().map_or(1, |span| span.to),
+                    (Scope::Files | Scope::Both | Scope::Conversation, _) => {
+                        e.spans.last().map_or(1, |span| span.to)
+                    }
                 };
                 self.asked = Some((to, e.scope));
             }
@@ -154,7 +162,9 @@ impl FileHistory {
     pub fn step(&self, step: u32) -> Option<Seq> {
         let found = self.visible_steps().find(|(number, _)| number.0 == step).map(|(_, last)| last);
         let first = self.visible_steps().next().map_or(u32::MAX, |(number, _)| number.0);
-        found.or_else(|| (step + 1 == first).then(|| self.runs.first().map(|(_, before)| *before)).flatten())
+        found.or_else(|| {
+            (step + 1 == first).then(|| self.runs.first().map(|(_, before)| *before)).flatten()
+        })
     }
 
     /// The steps that the session can be rewound to.
@@ -171,7 +181,9 @@ impl FileHistory {
     /// The last event up to this one that counts.
     fn last_visible(&self, seq: Seq) -> Seq {
         match &self.hidden {
-            Some((spans, since)) if seq < *since => spans.iter().map(|s| s.to.min(seq)).max().unwrap_or(1),
+            Some((spans, since)) if seq < *since => {
+                spans.iter().map(|s| s.to.min(seq)).max().unwrap_or(1)
+            }
             Some(_) | None => seq,
         }
     }

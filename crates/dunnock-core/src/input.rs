@@ -2,16 +2,17 @@
 
 use crate::policy::Policy;
 use dunnock_proto::{
-    Answered, At, Baselined, Checkpointed, CommandRequest, Compacted, CompactionFailed, Finished, Hash, Isolation,
-    Loss, Noticed, OutboxWritten, Owner, Preamble, RewindFailed, Rewound, StepFailed, Tree,
+    Answered, At, Baselined, Checkpointed, CommandRequest, Compacted, CompactionFailed, Finished,
+    Hash, Isolation, Loss, Noticed, OutboxWritten, Owner, Preamble, RewindFailed, Rewound,
+    StepFailed, Tree,
 };
 use std::collections::BTreeMap;
 
 /// The context of an input: the circumstances outside the session at that moment.
 #[derive(Debug, Clone, Default)]
 pub struct DecideContext {
-    /// What is left of the day's budget over all sessions, if there is one. The amount reserved for
-    /// this session's request does not count as spent.
+    /// What is left of the day's budget over all sessions, if there is one. The amount reserved
+    /// for this session's request does not count as spent.
     pub day_left: Option<u64>,
     /// The files at the event that a rewind names, if they were saved.
     pub tree_at: Option<Tree>,

@@ -129,11 +129,15 @@ impl Patch {
         let mut reader = Reader { lines: &lines, at: 0 };
         let files = match lines.iter().position(begins) {
             Some(at) => {
-                if let Some(stray) =
-                    lines.iter().take(at).position(|line| line.starts_with("@@ -") || line.starts_with("*** "))
+                if let Some(stray) = lines
+                    .iter()
+                    .take(at)
+                    .position(|line| line.starts_with("@@ -") || line.starts_with("*** "))
                 {
                     reader.at = stray;
-                    return reader.wrong("there is a change before *** Begin Patch; put everything into one patch");
+                    return reader.wrong(
+                        "there is a change before *** Begin Patch; put everything into one patch",
+                    );
                 }
                 reader.at = at + 1;
                 reader.envelope()?
@@ -202,8 +206,8 @@ impl<'a> Reader<'a> {
                 self.at += 1;
             } else {
                 return self.wrong(format!(
-                    "unexpected line {line:?}; expected *** Add File: PATH, *** Update File: PATH, \
-                     *** Delete File: PATH or *** End Patch"
+                    "unexpected line {line:?}; expected *** Add File: PATH, *** Update File: \
+                     PATH, *** Delete File: PATH or *** End Patch"
                 ));
             }
         }
@@ -214,7 +218,8 @@ impl<'a> Reader<'a> {
         while let Some(line) = self.peek() {
             // The end of a code fence or of a here-document.
             if !(line.trim().is_empty() || line.starts_with("```") || line.trim() == "EOF") {
-                return self.wrong("there is text after *** End Patch; put everything into one patch");
+                return self
+                    .wrong("there is text after *** End Patch; put everything into one patch");
             }
             self.at += 1;
         }
@@ -264,7 +269,9 @@ impl<'a> Reader<'a> {
                 match ranges(line) {
                     Some((old, _)) => hunk.line = Some(old.0),
                     None if rest.trim().is_empty() => {}
-                    None => hunk.anchors.push(rest.trim().trim_end_matches("@@").trim_end().to_owned()),
+                    None => {
+                        hunk.anchors.push(rest.trim().trim_end_matches("@@").trim_end().to_owned())
+                    }
                 }
             } else {
                 hunk.lines.push(self.line(line)?);
@@ -288,8 +295,9 @@ impl<'a> Reader<'a> {
             Some(_) => {
                 let cut = line.floor_char_boundary(80);
                 let line = line.get(..cut).unwrap_or_default();
-                return self
-                    .wrong(format!("a line of a hunk must start with a space, + or -; this one does not: {line:?}"));
+                return self.wrong(format!(
+                    "a line of a hunk must start with a space, + or -; this one does not: {line:?}"
+                ));
             }
         };
         Ok(Line { op, text: text.unwrap_or_default().into(), open: false })
@@ -304,8 +312,12 @@ impl<'a> Reader<'a> {
                 files.push(self.git()?);
             } else if self.header().is_some() {
                 files.push(self.file(Extended::default())?);
-            } else if self.after("@@ -").is_some() || (!files.is_empty() && self.peek().is_some_and(of_a_hunk)) {
-                return self.wrong("there are hunk lines outside a hunk; check the line counts in its @@ header");
+            } else if self.after("@@ -").is_some()
+                || (!files.is_empty() && self.peek().is_some_and(of_a_hunk))
+            {
+                return self.wrong(
+                    "there are hunk lines outside a hunk; check the line counts in its @@ header",
+                );
             } else {
                 self.at += 1;
             }
@@ -322,7 +334,10 @@ impl<'a> Reader<'a> {
 
     /// The header lines that git writes before a file's hunks.
     fn git(&mut self) -> Result<FilePatch, PatchError> {
-        let mut said = Extended { named: self.after("diff --git ").and_then(git_names), ..Extended::default() };
+        let mut said = Extended {
+            named: self.after("diff --git ").and_then(git_names),
+            ..Extended::default()
+        };
         self.at += 1;
         while let Some(line) = self.peek() {
             if let Some(name) = line.strip_prefix("rename from ") {
@@ -343,7 +358,10 @@ impl<'a> Reader<'a> {
                 self.mode(mode)?;
             } else if line.starts_with("Binary files ") || line.starts_with("GIT binary patch") {
                 return self.wrong("binary files cannot be patched");
-            } else if !["index ", "similarity index ", "dissimilarity index "].iter().any(|w| line.starts_with(w)) {
+            } else if !["index ", "similarity index ", "dissimilarity index "]
+                .iter()
+                .any(|w| line.starts_with(w))
+            {
                 break;
             }
             self.at += 1;
@@ -357,7 +375,9 @@ impl<'a> Reader<'a> {
             "100755" => Ok(Some(true)),
             "120000" => self.wrong("a patch cannot create or change symbolic links"),
             "160000" => self.wrong("a patch cannot create or change submodules"),
-            other => self.wrong(format!("{other:?} is not a supported file mode; use 100644 or 100755")),
+            other => {
+                self.wrong(format!("{other:?} is not a supported file mode; use 100644 or 100755"))
+            }
         }
     }
 
@@ -398,8 +418,8 @@ impl<'a> Reader<'a> {
             (Some(old), Some(new)) => {
                 self.at = began;
                 return self.wrong(format!(
-                    "the headers name two files, {old} and {new}; to rename a file, \
-                     add rename from and rename to lines"
+                    "the headers name two files, {old} and {new}; to rename a file, add rename \
+                     from and rename to lines"
                 ));
             }
             (None, None) => {
@@ -412,7 +432,8 @@ impl<'a> Reader<'a> {
 
     fn hunk(&mut self, header: &str) -> Result<Hunk, PatchError> {
         let Some((old, new)) = ranges(header) else {
-            return self.wrong("a hunk of a unified diff must start with @@ -LINE,COUNT +LINE,COUNT @@");
+            return self
+                .wrong("a hunk of a unified diff must start with @@ -LINE,COUNT +LINE,COUNT @@");
         };
         self.at += 1;
         let mut hunk = Hunk { line: Some(old.0), ..Hunk::default() };
@@ -428,8 +449,13 @@ impl<'a> Reader<'a> {
                 self.at += 1;
                 continue;
             }
-            let ends = line.starts_with("@@ -") || line.starts_with("diff --git ") || line.starts_with("```");
-            if ends || (!counted && (line.trim().is_empty() || self.header().is_some() || line == "-- ")) {
+            let ends = line.starts_with("@@ -")
+                || line.starts_with("diff --git ")
+                || line.starts_with("```");
+            if ends
+                || (!counted
+                    && (line.trim().is_empty() || self.header().is_some() || line == "-- "))
+            {
                 break;
             }
             let read = self.line(line)?;
@@ -460,7 +486,9 @@ fn trim(hunk: &mut Hunk, empty: usize) {
 
 /// Whether a line looks like part of a hunk.
 fn of_a_hunk(line: &str) -> bool {
-    line != "-- " && !line.trim().is_empty() && (line.starts_with([' ', '+', '-']) || line.starts_with("@@ -"))
+    line != "-- "
+        && !line.trim().is_empty()
+        && (line.starts_with([' ', '+', '-']) || line.starts_with("@@ -"))
 }
 
 /// What git's header lines say about a file.
@@ -528,7 +556,9 @@ fn git_names(text: &str) -> Option<(String, String)> {
 
 /// Decodes a quoted name, as git writes those with special characters.
 fn unquoted(text: &str) -> String {
-    let Some(inner) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return text.to_owned() };
+    let Some(inner) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
+        return text.to_owned();
+    };
     let mut bytes = Vec::new();
     let mut rest = inner.bytes();
     while let Some(byte) = rest.next() {

@@ -6,8 +6,9 @@
 use crate::transcript::Request;
 use crate::{Call, Status};
 use dunnock_proto::{
-    Answered, At, CallId, Checkpointed, Config, Decoded, Delta, Event, Failure, Finished, Hash, InputId, Isolation,
-    Loss, Noticed, OutboxWritten, Preamble, Record, Seq, SessionId, Source, StepFailed, Tool, Tree, Usage,
+    Answered, At, CallId, Checkpointed, Config, Decoded, Delta, Event, Failure, Finished, Hash,
+    InputId, Isolation, Loss, Noticed, OutboxWritten, Preamble, Record, Seq, SessionId, Source,
+    StepFailed, Tool, Tree, Usage,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -214,8 +215,13 @@ pub enum LogError {
 impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unsure(why) => write!(f, "it is unknown whether the last events were written: {why}"),
-            Self::Full(why) => write!(f, "the disk is full; free some space and work continues automatically: {why}"),
+            Self::Unsure(why) => {
+                write!(f, "it is unknown whether the last events were written: {why}")
+            }
+            Self::Full(why) => write!(
+                f,
+                "the disk is full; free some space and work continues automatically: {why}"
+            ),
             Self::Failed(why) => write!(f, "session log error: {why}"),
             Self::Damaged(why) => write!(f, "the log is damaged: {why}"),
         }
@@ -241,7 +247,11 @@ pub trait Log: Send + Sync {
         input: &'a InputId,
     ) -> BoxFuture<'a, Result<Option<Seq>, LogError>>;
     /// Stores a blob that a command to this session is about to refer to.
-    fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> BoxFuture<'a, Result<(), LogError>>;
+    fn keep<'a>(
+        &'a self,
+        session: &'a SessionId,
+        blob: &'a Blob,
+    ) -> BoxFuture<'a, Result<(), LogError>>;
     /// A blob.
     fn blob(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Arc<[u8]>>, LogError>>;
     /// How a call ended, if it did.
@@ -265,21 +275,41 @@ pub trait Log: Send + Sync {
         })
     }
     /// Sessions, newest first, of one folder or of all.
-    fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> BoxFuture<'a, Result<Vec<Listed>, LogError>>;
+    fn list<'a>(
+        &'a self,
+        workspace: Option<&'a str>,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Listed>, LogError>>;
     /// A session as lists show it.
-    fn listed<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<Listed>, LogError>> {
-        Box::pin(async move { Ok(self.list(None, u32::MAX).await?.into_iter().find(|row| row.id == *session)) })
+    fn listed<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<Listed>, LogError>> {
+        Box::pin(async move {
+            Ok(self.list(None, u32::MAX).await?.into_iter().find(|row| row.id == *session))
+        })
     }
     /// Whether a session's events refer to a blob.
-    fn uses<'a>(&'a self, session: &'a SessionId, blob: Hash) -> BoxFuture<'a, Result<bool, LogError>>;
+    fn uses<'a>(
+        &'a self,
+        session: &'a SessionId,
+        blob: Hash,
+    ) -> BoxFuture<'a, Result<bool, LogError>>;
     /// The sessions whose id starts with `prefix`, at most two.
     fn find<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<SessionId>, LogError>>;
     /// The number of events in a session and the chain up to the last one, as stored with them.
-    fn tip<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, LogError>>;
+    fn tip<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, LogError>>;
     /// Updates the full-text index from the log of one session, or of all.
     fn index<'a>(&'a self, session: Option<&'a SessionId>) -> BoxFuture<'a, Result<u64, LogError>>;
     /// Sessions and events that contain these words, best match first.
-    fn search<'a>(&'a self, words: &'a str, limit: u32) -> BoxFuture<'a, Result<Vec<SearchHit>, LogError>>;
+    fn search<'a>(
+        &'a self,
+        words: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<SearchHit>, LogError>>;
     /// Deletes a session: its events, its search index, and the blobs that no other session refers
     /// to. Fails if another session was forked from it. Returns whether the session existed.
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, LogError>>;
@@ -340,10 +370,17 @@ pub trait Model: Send + Sync {
     /// answer.
     fn hand_over(&self, asking: ModelRequest) -> BoxFuture<'_, Result<OutboxWritten, StepFailed>> {
         let error = "this model does not support the copy-and-paste bridge".to_owned();
-        Box::pin(async move { Err(StepFailed::unsent(asking.request.step, Failure::Rejected, error)) })
+        Box::pin(
+            async move { Err(StepFailed::unsent(asking.request.step, Failure::Rejected, error)) },
+        )
     }
     /// Summarises old conversation, using the model that the preamble names.
-    fn summarise(&self, preamble: Arc<[u8]>, request: Request, halt: CancellationToken) -> BoxFuture<'_, Summary>;
+    fn summarise(
+        &self,
+        preamble: Arc<[u8]>,
+        request: Request,
+        halt: CancellationToken,
+    ) -> BoxFuture<'_, Summary>;
     /// A notice for the model if the sources of the preamble have changed since it last knew them.
     fn preamble_drift<'a>(
         &'a self,
@@ -392,8 +429,8 @@ pub struct ToolCall {
     pub isolation: Isolation,
     /// Files as the model last saw them.
     pub seen: Arc<BTreeMap<String, Hash>>,
-    /// A folder that is hidden from commands, like those of the program itself: it holds the pasted
-    /// answers of the chat.
+    /// A folder that is hidden from commands, like those of the program itself: it holds the
+    /// pasted answers of the chat.
     pub closed: Option<String>,
 }
 
@@ -401,7 +438,12 @@ pub struct ToolCall {
 pub trait Tools: Send + Sync {
     /// Runs a call until it ends. When cancelled, it stops the call and its whole process tree.
     /// Reports either way.
-    fn run(&self, job: ToolCall, live: DeltaSink, halt: CancellationToken) -> BoxFuture<'_, (Finished, Vec<Blob>)>;
+    fn run(
+        &self,
+        job: ToolCall,
+        live: DeltaSink,
+        halt: CancellationToken,
+    ) -> BoxFuture<'_, (Finished, Vec<Blob>)>;
     /// Keeps a session's lock held while anything that its calls started may run, even after this
     /// process has died, until the returned value is dropped.
     fn hold(&self, lock: &std::fs::File) -> Option<Box<dyn Send + Sync>> {
@@ -420,7 +462,12 @@ pub trait Tools: Send + Sync {
         Box::pin(async {})
     }
     /// Saves the results of a planner's iterations in a file of that name, where no call can write.
-    fn remember<'a>(&'a self, workspace: &'a str, name: &'a str, text: &'a str) -> BoxFuture<'a, Result<(), String>> {
+    fn remember<'a>(
+        &'a self,
+        workspace: &'a str,
+        name: &'a str,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<(), String>> {
         let _ = (workspace, name, text);
         Box::pin(async { Ok(()) })
     }
@@ -484,7 +531,12 @@ pub trait WorkspaceCopy: Send + Sync {
 /// Saves and restores the files of a workspace.
 pub trait Checkpoints: Send + Sync {
     /// Saves the current files. Mark 0 means an intermediate state that is not reported.
-    fn keep<'a>(&'a self, session: &'a SessionId, workspace: &'a str, mark: Seq) -> BoxFuture<'a, Checkpointed>;
+    fn keep<'a>(
+        &'a self,
+        session: &'a SessionId,
+        workspace: &'a str,
+        mark: Seq,
+    ) -> BoxFuture<'a, Checkpointed>;
     /// Restores what this session changed; doing it twice is harmless.
     fn restore<'a>(&'a self, back: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, String>>;
     /// The files that differ between two states and were changed in one of these windows.
@@ -499,7 +551,11 @@ pub trait Checkpoints: Send + Sync {
     }
     /// Copies the files of a state to a separate folder, which is deleted when the returned value
     /// is dropped.
-    fn copy<'a>(&'a self, workspace: &'a str, tree: &'a Tree) -> BoxFuture<'a, Result<Box<dyn WorkspaceCopy>, String>> {
+    fn copy<'a>(
+        &'a self,
+        workspace: &'a str,
+        tree: &'a Tree,
+    ) -> BoxFuture<'a, Result<Box<dyn WorkspaceCopy>, String>> {
         let _ = (workspace, tree);
         Box::pin(async { Err("checkpoints are not available here".into()) })
     }

@@ -5,8 +5,9 @@
 //! transcript, not here.
 
 use dunnock_proto::{
-    Access, At, CallId, CallPart, Class, Config, EndReason, Hash, Isolation, OutboxWritten, Owner, Preamble, Proof,
-    QuestionId, QuestionKind, Recovery, Role, Seq, Source, Span, Step, Strength, Tree,
+    Access, At, CallId, CallPart, Class, Config, EndReason, Hash, Isolation, OutboxWritten, Owner,
+    Preamble, Proof, QuestionId, QuestionKind, Recovery, Role, Seq, Source, Span, Step, Strength,
+    Tree,
 };
 use dunnock_proto::{Reserved, Rule, Sandbox, Scope, Usage};
 use std::collections::BTreeMap;
@@ -128,7 +129,13 @@ pub struct Call {
 impl Call {
     /// A call that is not yet allowed.
     #[must_use]
-    pub fn new(id: CallId, part: Arc<CallPart>, class: Class, recovery: Recovery, role: Option<Role>) -> Self {
+    pub fn new(
+        id: CallId,
+        part: Arc<CallPart>,
+        class: Class,
+        recovery: Recovery,
+        role: Option<Role>,
+    ) -> Self {
         Self {
             id,
             part,
@@ -354,7 +361,8 @@ impl State {
     /// Whether a call was allowed under better isolation than there is now.
     #[must_use]
     pub fn weaker(&self, call: &Call) -> bool {
-        call.class == dunnock_proto::Class::Command && call.level.is_some_and(|level| self.level() > level)
+        call.class == dunnock_proto::Class::Command
+            && call.level.is_some_and(|level| self.level() > level)
     }
     /// How well commands are isolated: as well as the driver can, unless the user turned the
     /// sandbox off.
@@ -362,7 +370,9 @@ impl State {
     pub fn level(&self) -> Isolation {
         match self.config.sandbox {
             Sandbox::Off => Isolation::D,
-            Sandbox::Auto | Sandbox::Require(_) => self.owner.map_or(Isolation::D, |seat| seat.level),
+            Sandbox::Auto | Sandbox::Require(_) => {
+                self.owner.map_or(Isolation::D, |seat| seat.level)
+            }
         }
     }
     /// The call with this id, if it belongs to the current answer.
@@ -386,7 +396,9 @@ impl State {
         match self.phase {
             Phase::Ready => true,
             Phase::Acting => !self.calls_open(),
-            Phase::Rest | Phase::Thinking | Phase::Compacting { .. } | Phase::Rewinding { .. } => false,
+            Phase::Rest | Phase::Thinking | Phase::Compacting { .. } | Phase::Rewinding { .. } => {
+                false
+            }
         }
     }
     /// Whether the current preamble matches the current model and settings.
@@ -397,7 +409,8 @@ impl State {
             // A setting that is empty, or that an older preamble does not record, counts as
             // unchanged.
             let profile = wanted.profile.is_empty() || wanted.profile == preamble.profile;
-            let window = wanted.window.zip(preamble.window).is_none_or(|(wanted, known)| wanted == known);
+            let window =
+                wanted.window.zip(preamble.window).is_none_or(|(wanted, known)| wanted == known);
             preamble.model == wanted.model && profile && window && !self.renew
         })
     }

@@ -10,8 +10,8 @@
 
 use crate::apply::within;
 use dunnock_proto::{
-    Answered, CallId, CheckCalled, Compacted, Event, Finished, Hash, Message, Outcome, Part, Seq, Shortened, Span,
-    Step, VerifyArgs,
+    Answered, CallId, CheckCalled, Compacted, Event, Finished, Hash, Message, Outcome, Part, Seq,
+    Shortened, Span, Step, VerifyArgs,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -97,7 +97,10 @@ impl Request {
             return Vec::new();
         }
         let all = segments(self.tail.as_ref());
-        all.iter().flat_map(|s| s.messages.iter()).flat_map(|message| message.pictures().iter().copied()).collect()
+        all.iter()
+            .flat_map(|s| s.messages.iter())
+            .flat_map(|message| message.pictures().iter().copied())
+            .collect()
     }
     /// The messages added since the previous request.
     #[must_use]
@@ -172,7 +175,10 @@ impl Transcript {
     }
 
     /// Folds a whole log. Events that a rewind removed are ignored.
-    pub fn fold<'a>(base: Option<Self>, log: impl Iterator<Item = (Seq, &'a Event)> + Clone) -> Self {
+    pub fn fold<'a>(
+        base: Option<Self>,
+        log: impl Iterator<Item = (Seq, &'a Event)> + Clone,
+    ) -> Self {
         let mut spans: Option<(Seq, &[Span])> = None;
         for (seq, event) in log.clone() {
             if let Event::Rewound(e) = event {
@@ -198,14 +204,21 @@ impl Transcript {
     /// Folds in one event.
     pub fn apply(&mut self, seq: Seq, event: &Event) -> Fold {
         match event {
-            Event::Prompted(e) => self.prompts.push(Message::User { text: e.text.clone(), images: e.images.clone() }),
+            Event::Prompted(e) => {
+                self.prompts.push(Message::User { text: e.text.clone(), images: e.images.clone() })
+            }
             Event::Continued(_) => self.prompts.push(notice("Continue.")),
             Event::Noticed(e) => self.notices.push(Message::Notice { text: e.text.clone() }),
             Event::Answered(e) => self.answered(seq, e),
             Event::StepFailed(e) if !e.partial.is_empty() => {
                 self.seal_answer(seq);
                 let parts = Arc::new([Part::Text { text: e.partial.clone() }]);
-                self.answer = Some(Message::Assistant { model: "".into(), wire: "".into(), parts, cut: true });
+                self.answer = Some(Message::Assistant {
+                    model: "".into(),
+                    wire: "".into(),
+                    parts,
+                    cut: true,
+                });
             }
             Event::Allowed(e) => {
                 if let Some(call) = self.calls.iter_mut().find(|c| c.id == e.call) {
@@ -273,8 +286,13 @@ impl Transcript {
         let old = segments(self.tail.as_ref()).into_iter().filter(|s| s.upto <= upto);
         let messages: Vec<Message> = old.flat_map(|s| s.messages.to_vec()).collect();
         let long = messages.into_iter().filter_map(|m| match m {
-            Message::Result { call, text, .. } if text.len() > limit + limit / 2 => Some((call, text)),
-            Message::Result { .. } | Message::User { .. } | Message::Assistant { .. } | Message::Notice { .. } => None,
+            Message::Result { call, text, .. } if text.len() > limit + limit / 2 => {
+                Some((call, text))
+            }
+            Message::Result { .. }
+            | Message::User { .. }
+            | Message::Assistant { .. }
+            | Message::Notice { .. } => None,
         });
         long.map(|(call, text)| {
             let how = format!("; to read it: view_file {{\"path\":\"call:{call}\"}}");
@@ -323,7 +341,9 @@ impl Transcript {
         let ok = e.outcome == Outcome::Done;
         if let Some(call) = self.calls.iter_mut().find(|c| c.id == e.call) {
             let text = match &call.edited {
-                Some(args) => format!("(the person changed the arguments to {args})\n{}", e.shown).into(),
+                Some(args) => {
+                    format!("(the person changed the arguments to {args})\n{}", e.shown).into()
+                }
                 None => e.shown.clone(),
             };
             call.result = Some((text, ok));
@@ -339,7 +359,13 @@ impl Transcript {
         let mut messages: Vec<Message> = self.answer.take().into_iter().collect();
         for call in std::mem::take(&mut self.calls) {
             let (text, ok) = call.result.unwrap_or_else(|| (NO_RESULT.into(), false));
-            messages.push(Message::Result { call: call.id, id: call.provider, tool: call.tool, text, ok });
+            messages.push(Message::Result {
+                call: call.id,
+                id: call.provider,
+                tool: call.tool,
+                text,
+                ok,
+            });
         }
         messages
     }
@@ -368,10 +394,12 @@ impl Transcript {
     fn compact(&mut self, e: &Compacted) {
         let all = segments(self.tail.as_ref());
         let mut tail = e.summary.as_ref().map(|summary| {
-            let told = e.notes.iter().chain([summary]).map(|text| Message::Notice { text: text.clone() });
+            let told =
+                e.notes.iter().chain([summary]).map(|text| Message::Notice { text: text.clone() });
             Segment::seal(None, e.upto, told.collect())
         });
-        let shorter: BTreeMap<CallId, &Arc<str>> = e.shortened.iter().map(|s| (s.call, &s.shown)).collect();
+        let shorter: BTreeMap<CallId, &Arc<str>> =
+            e.shortened.iter().map(|s| (s.call, &s.shown)).collect();
         for segment in all {
             if segment.upto > e.upto {
                 tail = Some(Segment::seal(tail, segment.upto, segment.messages.clone()));
@@ -385,7 +413,8 @@ impl Transcript {
 }
 
 /// What the model is sent for a call whose end a rewind removed, or a fork does not include.
-const NO_RESULT: &str = "no result: the session was rewound or forked to a point before this call ended";
+const NO_RESULT: &str =
+    "no result: the session was rewound or forked to a point before this call ended";
 
 fn notice(text: &str) -> Message {
     Message::Notice { text: text.into() }
@@ -397,7 +426,9 @@ fn shortened(message: &Message, by: &BTreeMap<CallId, &Arc<str>>) -> Message {
             let text = by.get(call).copied().unwrap_or(text).clone();
             Message::Result { call: *call, id: id.clone(), tool: tool.clone(), text, ok: *ok }
         }
-        Message::User { .. } | Message::Assistant { .. } | Message::Notice { .. } => message.clone(),
+        Message::User { .. } | Message::Assistant { .. } | Message::Notice { .. } => {
+            message.clone()
+        }
     }
 }
 

@@ -5,35 +5,64 @@ use dunnock_proto::*;
 use std::sync::Arc;
 
 fn call(tool: &str, class: Class, args: &str) -> Call {
-    let part = CallPart { id: "c".into(), tool: tool.into(), args: args.into(), recovered: false, fault: None };
+    let part = CallPart {
+        id: "c".into(),
+        tool: tool.into(),
+        args: args.into(),
+        recovered: false,
+        fault: None,
+    };
     let id = CallId { step: Step(1), index: 0 };
     Call::new(id, Arc::new(part), class, Recovery::Unknown, Some(Role::Work))
 }
 
 /// A text as a string of JSON.
 fn json(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t"))
+    format!(
+        "\"{}\"",
+        text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t")
+    )
 }
 
 /// Holds W10: policy judges the path that the tool touches.
 #[test]
 fn a_path_is_judged_as_tools_read_it() {
     let s = State::default();
-    for path in [".env", " .env", ".env ", ".env\t", ".env/", ".env/.", "./.env", "sub//.env", "/w/.env"] {
-        for (tool, class) in [("view_file", Class::Read), ("write_file", Class::Edit), ("delete_file", Class::Edit)] {
-            let found = policy::findings(&s, &call(tool, class, &format!("{{\"path\":{}}}", json(path))));
+    for path in
+        [".env", " .env", ".env ", ".env\t", ".env/", ".env/.", "./.env", "sub//.env", "/w/.env"]
+    {
+        for (tool, class) in
+            [("view_file", Class::Read), ("write_file", Class::Edit), ("delete_file", Class::Edit)]
+        {
+            let found =
+                policy::findings(&s, &call(tool, class, &format!("{{\"path\":{}}}", json(path))));
             assert!(!found.reasons.is_empty(), "{tool} {path:?} is not asked about");
         }
     }
-    for path in [" .vscode/tasks.json", ".github//workflows/x.yml", "AGENTS.md\t", "./.npmrc", "a/./.husky/x"] {
-        let found = policy::findings(&s, &call("write_file", Class::Edit, &format!("{{\"path\":{}}}", json(path))));
+    for path in [
+        " .vscode/tasks.json",
+        ".github//workflows/x.yml",
+        "AGENTS.md\t",
+        "./.npmrc",
+        "a/./.husky/x",
+    ] {
+        let found = policy::findings(
+            &s,
+            &call("write_file", Class::Edit, &format!("{{\"path\":{}}}", json(path))),
+        );
         assert!(!found.reasons.is_empty(), "{path:?} is not asked about");
     }
     for path in [" .git/config", ".git/./hooks/x", "sub/.GIT/config "] {
-        let found = policy::findings(&s, &call("write_file", Class::Edit, &format!("{{\"path\":{}}}", json(path))));
+        let found = policy::findings(
+            &s,
+            &call("write_file", Class::Edit, &format!("{{\"path\":{}}}", json(path))),
+        );
         assert!(found.never.is_some(), "{path:?} is not refused");
     }
-    assert_eq!(policy::findings(&s, &call("write_file", Class::Edit, r#"{"path":"src/a.rs"}"#)).reasons, Vec::new());
+    assert_eq!(
+        policy::findings(&s, &call("write_file", Class::Edit, r#"{"path":"src/a.rs"}"#)).reasons,
+        Vec::new()
+    );
 }
 
 /// Holds T8: every path of a patch is judged.
@@ -48,10 +77,18 @@ fn a_move_and_a_patch_are_judged_by_every_path_they_name() {
     assert_eq!(asks("move_file", r#"{"path":"a.txt","to":".envrc"}"#.into()), (false, true));
     assert_eq!(asks("move_file", r#"{"path":"a.txt","to":".git/hooks/x"}"#.into()), (true, true));
     let patches = [
-        ("*** Begin Patch\n*** Add File: a\n+x\n*** Delete File: .env\n*** End Patch", (false, true)),
-        ("*** Begin Patch\n*** Update File: a\n*** Move to: .vscode/x\n@@\n-a\n+b\n*** End Patch", (false, true)),
         (
-            "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-a\n+b\n--- a/.git/config\n+++ b/.git/config\n@@ -1 +1 @@\n-a\n+b\n",
+            "*** Begin Patch\n*** Add File: a\n+x\n*** Delete File: .env\n*** End Patch",
+            (false, true),
+        ),
+        (
+            "*** Begin Patch\n*** Update File: a\n*** Move to: .vscode/x\n@@\n-a\n+b\n*** End \
+             Patch",
+            (false, true),
+        ),
+        (
+            "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-a\n+b\n--- a/.git/config\n+++ b/.git/config\n@@ -1 \
+             +1 @@\n-a\n+b\n",
             (true, true),
         ),
         ("diff --git a/a b/.env\nrename from a\nrename to .env\n", (false, true)),
@@ -59,7 +96,11 @@ fn a_move_and_a_patch_are_judged_by_every_path_they_name() {
         ("--- a/src/a\n+++ b/src/a\n@@ -1 +1 @@\n-a\n+b\n", (false, false)),
     ];
     for (patch, wanted) in patches {
-        assert_eq!(asks("apply_patch", format!("{{\"patch\":{}}}", json(patch))), wanted, "{patch}");
+        assert_eq!(
+            asks("apply_patch", format!("{{\"patch\":{}}}", json(patch))),
+            wanted,
+            "{patch}"
+        );
     }
 }
 
@@ -71,7 +112,10 @@ fn what_the_model_saw_is_part_of_the_session() {
         let id = CallId { step: Step(1), index: 0 };
         Event::Finished(Finished { seen_files, ..Finished::plain(id, Outcome::Done, "") })
     };
-    for event in [finished(vec![seen_files("a", b"1"), seen_files("b", b"1")]), finished(vec![seen_files("a", b"2")])] {
+    for event in [
+        finished(vec![seen_files("a", b"1"), seen_files("b", b"1")]),
+        finished(vec![seen_files("a", b"2")]),
+    ] {
         dunnock_core::apply(&mut s, &event);
     }
     assert_eq!(s.seen.get("a"), Some(&Hash::of(b"2")));

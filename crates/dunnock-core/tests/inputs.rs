@@ -43,7 +43,10 @@ pub fn tools() -> Vec<Tool> {
     let tool = Tool::new;
     vec![
         tool("shell", Class::Command, Recovery::Unknown, Role::Work),
-        Tool { leaves_process: true, ..tool("process_start", Class::Command, Recovery::Unknown, Role::Work) },
+        Tool {
+            leaves_process: true,
+            ..tool("process_start", Class::Command, Recovery::Unknown, Role::Work)
+        },
         tool("process_write", Class::Command, Recovery::Unknown, Role::Work),
         tool("view", Class::Read, Recovery::Repeat, Role::Work),
         tool("edit", Class::Edit, Recovery::Unknown, Role::Work),
@@ -79,15 +82,25 @@ pub fn config(r: &mut Rng) -> Config {
     Config {
         profile: String::new(),
         model: if r.chance(10) { "m/hand" } else { "m/1" }.into(),
-        planner: r.chance(15).then(|| Planner { file: "t.txt".into(), memory: String::new(), allow: Vec::new() }),
+        planner: r.chance(15).then(|| Planner {
+            file: "t.txt".into(),
+            memory: String::new(),
+            allow: Vec::new(),
+        }),
         bridge: None,
         picture_tokens: 1_500,
         stall_window: 6,
         title_chars: 80,
-        mode: *r.pick(&[Mode::Read, Mode::Ask, Mode::Edits, Mode::Auto, Mode::Auto, Mode::All]).unwrap(),
+        mode: *r
+            .pick(&[Mode::Read, Mode::Ask, Mode::Edits, Mode::Auto, Mode::Auto, Mode::All])
+            .unwrap(),
         attended: r.chance(60),
         max_steps: 1 + r.below(6) as u32,
-        verify: ["cargo test", "cargo fmt"].iter().take(r.below(3) as usize).map(|s| (*s).to_owned()).collect(),
+        verify: ["cargo test", "cargo fmt"]
+            .iter()
+            .take(r.below(3) as usize)
+            .map(|s| (*s).to_owned())
+            .collect(),
         verify_tries: 1 + r.below(3) as u32,
         budget: Budget {
             tokens: some(r, 15, 500, 20_000),
@@ -144,8 +157,12 @@ pub const LINES: &[(&str, &[&[&str]], Kind)] = &[
     ("curl http://a", &[&["curl", "http://a"]], Kind::Asks),
 ];
 /// Paths, and what an edit of one comes to.
-pub const PATHS: &[(&str, Kind)] =
-    &[(".env", Kind::Asks), (".git/config", Kind::Never), (".vscode/x", Kind::Asks), ("AGENTS.md", Kind::Asks)];
+pub const PATHS: &[(&str, Kind)] = &[
+    (".env", Kind::Asks),
+    (".git/config", Kind::Never),
+    (".vscode/x", Kind::Asks),
+    ("AGENTS.md", Kind::Asks),
+];
 
 fn line(r: &mut Rng) -> String {
     r.pick(LINES).unwrap().0.to_owned()
@@ -162,16 +179,35 @@ fn text(r: &mut Rng, most: u64) -> Arc<str> {
 }
 
 fn usage(r: &mut Rng) -> Usage {
-    Usage { input: r.below(3) * 60, cached: r.below(2) * 20, output: r.below(40), reasoning: 0, written: 0 }
+    Usage {
+        input: r.below(3) * 60,
+        cached: r.below(2) * 20,
+        output: r.below(40),
+        reasoning: 0,
+        written: 0,
+    }
 }
 
 fn attempts(r: &mut Rng) -> Vec<Attempt> {
-    (0..1 + r.below(2)).map(|_| Attempt { at: At(1), ms: r.below(20), error: None, usage: Usage::default() }).collect()
+    (0..1 + r.below(2))
+        .map(|_| Attempt { at: At(1), ms: r.below(20), error: None, usage: Usage::default() })
+        .collect()
 }
 
 fn call_part(r: &mut Rng) -> Part {
     let tool = *r
-        .pick(&["shell", "shell", "view", "view", "edit", "fetch", "child", "ask_person", "update_plan", "nonesuch"])
+        .pick(&[
+            "shell",
+            "shell",
+            "view",
+            "view",
+            "edit",
+            "fetch",
+            "child",
+            "ask_person",
+            "update_plan",
+            "nonesuch",
+        ])
         .unwrap();
     let args: Arc<str> = match tool {
         "ask_person" if r.chance(90) => r#"{"question":"which?","choices":["a","b"]}"#.into(),
@@ -180,13 +216,20 @@ fn call_part(r: &mut Rng) -> Part {
         _ => format!("{{\"path\":\"{}\"}}", path(r)).into(),
     };
     // Providers of local models repeat their ids: so do we.
-    Part::Call(Arc::new(CallPart { id: "call_0".into(), tool: tool.into(), args, recovered: false, fault: None }))
+    Part::Call(Arc::new(CallPart {
+        id: "call_0".into(),
+        tool: tool.into(),
+        args,
+        recovered: false,
+        fault: None,
+    }))
 }
 
 pub fn answered(r: &mut Rng, step: Step) -> Answered {
     let mut parts = Vec::new();
     if r.chance(30) {
-        parts.push(Part::Reasoning { text: text(r, 20), opaque: r.chance(50).then(|| text(r, 10)) });
+        parts
+            .push(Part::Reasoning { text: text(r, 20), opaque: r.chance(50).then(|| text(r, 10)) });
     }
     if r.chance(60) {
         parts.push(Part::Text { text: text(r, 40) });
@@ -195,19 +238,36 @@ pub fn answered(r: &mut Rng, step: Step) -> Answered {
         (0..1 + r.below(4)).for_each(|_| parts.push(call_part(r)));
         if r.chance(25) {
             let args = "{}".into();
-            let part = CallPart { id: "f".into(), tool: "final_output".into(), args, recovered: false, fault: None };
+            let part = CallPart {
+                id: "f".into(),
+                tool: "final_output".into(),
+                args,
+                recovered: false,
+                fault: None,
+            };
             parts.push(Part::Call(Arc::new(part)));
         }
     }
     let (attempts, usage) = (attempts(r), usage(r));
     let (model, wire) = ("m/1".into(), "chat".into());
-    Answered { step, attempts, model, wire, parts, stop: Stop::End, usage, request: Hash::ZERO, raw: None }
+    Answered {
+        step,
+        attempts,
+        model,
+        wire,
+        parts,
+        stop: Stop::End,
+        usage,
+        request: Hash::ZERO,
+        raw: None,
+    }
 }
 
 pub fn failed(r: &mut Rng, step: Step, cut: bool) -> StepFailed {
     let other = [Failure::Interrupted, Failure::Overflow, Failure::Rejected, Failure::Transport];
     let failure = if cut { Failure::Interrupted } else { *r.pick(&other).unwrap() };
-    let retry_at = (failure == Failure::Transport && r.chance(60)).then(|| At(1000 + r.below(1000) as i64));
+    let retry_at =
+        (failure == Failure::Transport && r.chance(60)).then(|| At(1000 + r.below(1000) as i64));
     let partial = if r.chance(40) { text(r, 20) } else { "".into() };
     let (attempts, usage) = (attempts(r), usage(r));
     StepFailed {
@@ -231,14 +291,28 @@ pub fn finished(r: &mut Rng, call: CallId, cut: bool) -> Finished {
         _ => Outcome::NotRun,
     };
     let shown = text(r, 300);
-    Finished { exit: Some(0), ms: r.below(30), isolation: Some(Isolation::A), ..Finished::plain(call, outcome, &shown) }
+    Finished {
+        exit: Some(0),
+        ms: r.below(30),
+        isolation: Some(Isolation::A),
+        ..Finished::plain(call, outcome, &shown)
+    }
 }
 
 pub fn compacted(r: &mut Rng, s: &State, upto: Seq, strength: Strength, before: u64) -> Compacted {
     let summary = (strength == Strength::Summarise).then(|| text(r, 10));
     let preamble = preamble(&s.config.model, s.seq);
     let after = if r.chance(85) { before / 3 } else { before };
-    Compacted { upto, shortened: Vec::new(), summary, notes: None, usage: usage(r), preamble, before, after }
+    Compacted {
+        upto,
+        shortened: Vec::new(),
+        summary,
+        notes: None,
+        usage: usage(r),
+        preamble,
+        before,
+        after,
+    }
 }
 
 fn baselined(tree: Tree, of: Hash) -> Baselined {
@@ -260,13 +334,18 @@ pub fn outcome_of(r: &mut Rng, s: &State, effect: &Effect, cut: bool) -> EffectO
         Effect::AskModel { step } | Effect::WriteOutbox { step } if r.chance(15) => {
             EffectOutcome::Failed(failed(r, *step, false))
         }
-        Effect::WriteOutbox { step } => {
-            EffectOutcome::OutboxWritten(OutboxWritten { step: *step, outbox: "o".into(), inbox: "i".into(), parts: 1 })
-        }
+        Effect::WriteOutbox { step } => EffectOutcome::OutboxWritten(OutboxWritten {
+            step: *step,
+            outbox: "o".into(),
+            inbox: "i".into(),
+            parts: 1,
+        }),
         Effect::AskModel { step } | Effect::AwaitInbox { step } => {
             EffectOutcome::Answer(answered(r, *step), previews(r))
         }
-        Effect::Run { call } | Effect::Join { call } => EffectOutcome::Output(finished(r, *call, cut)),
+        Effect::Run { call } | Effect::Join { call } => {
+            EffectOutcome::Output(finished(r, *call, cut))
+        }
         Effect::Checkpoint { mark } => {
             let tree = r.chance(90).then(|| Tree(format!("t{}", s.seq)));
             EffectOutcome::Checkpointed(Checkpointed { tree, mark: *mark, note: None })
@@ -276,13 +355,20 @@ pub fn outcome_of(r: &mut Rng, s: &State, effect: &Effect, cut: bool) -> EffectO
                 Phase::Rewinding { spans, .. } => spans.as_ref().clone(),
                 _ => s.visible(), // late: a forged report came first
             };
-            EffectOutcome::Rewound(Rewound { spans, tree: Some(tree.clone()), undo: s.tree.clone(), note: None })
+            EffectOutcome::Rewound(Rewound {
+                spans,
+                tree: Some(tree.clone()),
+                undo: s.tree.clone(),
+                note: None,
+            })
         }
         Effect::Restore { .. } => EffectOutcome::RewindFailed(RewindFailed { error: "no".into() }),
         Effect::Compact { .. } if cut || r.chance(20) => {
             EffectOutcome::CompactionFailed(CompactionFailed::interrupted())
         }
-        Effect::Compact { upto, strength } => EffectOutcome::Compacted(compacted(r, s, *upto, *strength, 1000)),
+        Effect::Compact { upto, strength } => {
+            EffectOutcome::Compacted(compacted(r, s, *upto, *strength, 1000))
+        }
         Effect::Baseline { tree, of } => EffectOutcome::Baselined(baselined(tree.clone(), *of)),
         Effect::Wake { at } => EffectOutcome::TimerFired(*at),
         Effect::AskPerson { .. } => panic!("a person's answer is a command"),
@@ -312,7 +398,8 @@ pub fn reply(r: &mut Rng, s: &State) -> Command {
         (9, _) => Answer::Text { text: text(r, 10) },
         (10, QuestionKind::Approval(approval)) if r.chance(80) => {
             let part = &s.call(approval.call).expect("an approval is about a call in work").part;
-            let none = || Rule { tool: part.tool.clone(), words: Vec::new(), access: Access::NOTHING };
+            let none =
+                || Rule { tool: part.tool.clone(), words: Vec::new(), access: Access::NOTHING };
             Answer::Always { rule: approval.rule.clone().unwrap_or_else(none) }
         }
         _ => Answer::Always { rule: rule(r) },
@@ -330,7 +417,12 @@ fn patch(r: &mut Rng) -> ConfigPatch {
         3 => set.checkpoints = Some(r.chance(50)),
         4 => set.attended = Some(r.chance(60)),
         5 => set.window = Some(r.chance(50).then(|| 300 + r.below(2000))),
-        6 => set.budget = Some(Budget { tokens: r.chance(50).then(|| 1000 + r.below(50_000)), ..Budget::default() }),
+        6 => {
+            set.budget = Some(Budget {
+                tokens: r.chance(50).then(|| 1000 + r.below(50_000)),
+                ..Budget::default()
+            })
+        }
         _ => set.verify_tries = Some(r.below(3) as u32),
     }
     set
@@ -340,7 +432,8 @@ fn patch(r: &mut Rng) -> ConfigPatch {
 pub fn any(r: &mut Rng, s: &State, kind: &str, serial: &mut u64) -> Raw {
     *serial += 1;
     let step = if r.chance(70) { s.step } else { Step(r.below(u64::from(s.step.0) + 2) as u32) };
-    let open: Vec<CallId> = s.calls.iter().filter(|c| matches!(c.stage, Stage::Started(_))).map(|c| c.id).collect();
+    let open: Vec<CallId> =
+        s.calls.iter().filter(|c| matches!(c.stage, Stage::Started(_))).map(|c| c.id).collect();
     let any_call = CallId { step, index: r.below(4) as u16 };
     let call = if r.chance(50) { r.pick(&open).copied().unwrap_or(any_call) } else { any_call };
     let spans = || s.visible();
@@ -350,30 +443,41 @@ pub fn any(r: &mut Rng, s: &State, kind: &str, serial: &mut u64) -> Raw {
     };
     let strength = if r.chance(50) { Strength::Shorten } else { Strength::Summarise };
     match kind {
-        "prompt" if r.chance(4) => Raw::Command(Command::Prompt { text: "  ".into(), images: Vec::new() }),
-        "prompt" => Raw::Command(Command::Prompt { text: format!("prompt {serial}").into(), images: Vec::new() }),
+        "prompt" if r.chance(4) => {
+            Raw::Command(Command::Prompt { text: "  ".into(), images: Vec::new() })
+        }
+        "prompt" => Raw::Command(Command::Prompt {
+            text: format!("prompt {serial}").into(),
+            images: Vec::new(),
+        }),
         "run" => Raw::Command(Command::Run),
         "reply" => Raw::Command(reply(r, s)),
         "interrupt" => Raw::Command(Command::Interrupt),
         "rewind" => {
-            let to = if r.chance(25) { RewindTo::Undo } else { RewindTo::Event(r.below(s.seq + 2)) };
+            let to =
+                if r.chance(25) { RewindTo::Undo } else { RewindTo::Event(r.below(s.seq + 2)) };
             let scope = *r.pick(&[Scope::Conversation, Scope::Files, Scope::Both]).unwrap();
             Raw::Command(Command::Rewind { to, scope, force: r.chance(20) })
         }
         "compact" => Raw::Command(Command::Compact),
         "configure" => Raw::Command(Command::Configure { set: patch(r) }),
-        "title" => Raw::Command(Command::Title { title: if r.chance(90) { "t".into() } else { " ".into() } }),
+        "title" => Raw::Command(Command::Title {
+            title: if r.chance(90) { "t".into() } else { " ".into() },
+        }),
         "revoke" => {
-            let rule = s.grants.first().filter(|_| r.chance(70)).cloned().unwrap_or_else(|| rule(r));
+            let rule =
+                s.grants.first().filter(|_| r.chance(70)).cloned().unwrap_or_else(|| rule(r));
             Raw::Command(Command::Revoke { rule })
         }
         "take" => Raw::Take(take(r, *serial)),
-        "preamble_set" => {
-            Raw::Work(EffectOutcome::PreambleSet(preamble(if r.chance(70) { &s.config.model } else { "m/3" }, s.seq)))
-        }
-        "head_failed" => {
-            Raw::Work(EffectOutcome::PreambleFailed { model: s.config.model.clone(), error: "no model".into() })
-        }
+        "preamble_set" => Raw::Work(EffectOutcome::PreambleSet(preamble(
+            if r.chance(70) { &s.config.model } else { "m/3" },
+            s.seq,
+        ))),
+        "head_failed" => Raw::Work(EffectOutcome::PreambleFailed {
+            model: s.config.model.clone(),
+            error: "no model".into(),
+        }),
         "answer" => Raw::Work(EffectOutcome::Answer(answered(r, step), previews(r))),
         "failed" => Raw::Work(EffectOutcome::Failed(failed(r, step, false))),
         "output" => Raw::Work(EffectOutcome::Output(finished(r, call, false))),
@@ -388,15 +492,21 @@ pub fn any(r: &mut Rng, s: &State, kind: &str, serial: &mut u64) -> Raw {
             };
             Raw::Work(EffectOutcome::Rewound(Rewound { spans, tree: None, undo: None, note: None }))
         }
-        "rewind_failed" => Raw::Work(EffectOutcome::RewindFailed(RewindFailed { error: "x".into() })),
+        "rewind_failed" => {
+            Raw::Work(EffectOutcome::RewindFailed(RewindFailed { error: "x".into() }))
+        }
         "baselined" => {
             let tree = s.first.clone().filter(|_| r.chance(50)).unwrap_or(Tree("other".into()));
             let of = if r.chance(70) { s.checks() } else { Hash::ZERO };
             Raw::Work(EffectOutcome::Baselined(baselined(tree, of)))
         }
         "compacted" => Raw::Work(EffectOutcome::Compacted(compacted(r, s, upto, strength, 900))),
-        "compaction_failed" => Raw::Work(EffectOutcome::CompactionFailed(CompactionFailed::interrupted())),
-        "timer_fired" => Raw::Work(EffectOutcome::TimerFired(s.wake.filter(|_| r.chance(70)).unwrap_or(At(7)))),
+        "compaction_failed" => {
+            Raw::Work(EffectOutcome::CompactionFailed(CompactionFailed::interrupted()))
+        }
+        "timer_fired" => {
+            Raw::Work(EffectOutcome::TimerFired(s.wake.filter(|_| r.chance(70)).unwrap_or(At(7))))
+        }
         _ => Raw::Work(EffectOutcome::Noticed(Noticed::plain(text(r, 20)))),
     }
 }

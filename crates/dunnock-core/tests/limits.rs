@@ -10,13 +10,22 @@ fn the_limit_is_a_question_for_somebody_and_an_end_for_nobody() {
     let alone = play(Config { max_steps: 1, ..auto() }, script);
     assert!(alone.out.ends_with("ended Limit None held\n"), "{}", alone.out);
     let asked = play(Config { max_steps: 1, attended: true, ..auto() }, script);
-    assert!(asked.out.ends_with("asked q1 The limit of 1 steps is reached. Continue for 1 more?\n"), "{}", asked.out);
+    assert!(
+        asked.out.ends_with("asked q1 The limit of 1 steps is reached. Continue for 1 more?\n"),
+        "{}",
+        asked.out
+    );
     let yes = play(Config { max_steps: 1, attended: true, ..auto() }, &format!("{script}! yes"));
     assert!(yes.out.contains("replied \n  step_started 2"), "{}", yes.out);
     let no = play(Config { max_steps: 1, attended: true, ..auto() }, &format!("{script}! no"));
     assert!(no.out.ends_with("ended Limit None held\n"), "{}", no.out);
-    let prompt = play(Config { max_steps: 1, attended: true, ..auto() }, &format!("{script}> more"));
-    assert!(prompt.out.contains("prompted more\n  step_started 2"), "a prompt lifts the limit: {}", prompt.out);
+    let prompt =
+        play(Config { max_steps: 1, attended: true, ..auto() }, &format!("{script}> more"));
+    assert!(
+        prompt.out.contains("prompted more\n  step_started 2"),
+        "a prompt lifts the limit: {}",
+        prompt.out
+    );
     assert!(prompt.s.questions.is_empty());
 }
 
@@ -26,20 +35,32 @@ fn budgets_hold_back_before_a_request_goes_out() {
     assert!(play(tokens(150), "> go").out.contains("step_started"), "150 are enough");
     assert!(play(tokens(149), "> go").out.ends_with("ended Budget None held\n"));
     let used = play(tokens(290), "> go\n< view: a\n= 1.0 x");
-    assert!(used.out.contains("step_started 2 holding 170"), "120 used and 170 held back: {}", used.out);
+    assert!(
+        used.out.contains("step_started 2 holding 170"),
+        "120 used and 170 held back: {}",
+        used.out
+    );
     let price = Price { input: 2_000_000, cached: 500_000, output: 4_000_000, written: 2_000_000 };
-    let money = |n| Config { budget: Budget { micros: Some(n), ..Budget::default() }, price: Some(price), ..auto() };
+    let money = |n| Config {
+        budget: Budget { micros: Some(n), ..Budget::default() },
+        price: Some(price),
+        ..auto()
+    };
     assert!(play(money(400), "> go").out.contains("step_started 1 holding 150 tokens 400 micros"));
     assert!(play(money(399), "> go").out.ends_with("ended Budget None held\n"));
     let spent = play(money(10_000), "> go\n< view: a");
     assert_eq!(spent.s.spent.micros, 60 * 2 + 40 / 2 + 20 * 4, "fresh, cached and output tokens");
     assert_eq!(spent.s.reserved, Reserved::default(), "what was held back is given back");
     let time = |ms| Config { budget: Budget { ms: Some(ms), ..Budget::default() }, ..auto() };
-    assert!(play(time(12), "> go\n< view: a\n= 1.0 x").out.contains("step_started 2"), "7 ms and 5 ms");
+    assert!(
+        play(time(12), "> go\n< view: a\n= 1.0 x").out.contains("step_started 2"),
+        "7 ms and 5 ms"
+    );
     assert!(play(time(11), "> go\n< view: a\n= 1.0 x").out.ends_with("ended Budget None held\n"));
     let more = play(Config { attended: true, ..tokens(149) }, "> go\n! yes");
     assert!(
-        more.out.contains("asked q1 The remaining budget does not cover") && more.out.contains("step_started 1"),
+        more.out.contains("asked q1 The remaining budget does not cover")
+            && more.out.contains("step_started 1"),
         "{}",
         more.out
     );
@@ -60,24 +81,33 @@ fn talk_is_compacted_in_two_strengths_and_then_given_up() {
     assert!(first.out.ends_with("compaction_started Shorten upto 4\n"), "{}", first.out);
     // Little room is left by that, so a summary follows at once.
     let shrunk = play(small.clone(), &format!("{script}shrunk\nshrunk"));
-    let both = "compacted \n  compaction_started Summarise upto 4\nshrunk\n  compacted \n  step_started 2 holding";
+    let both = "compacted \n  compaction_started Summarise upto 4\nshrunk\n  compacted \n  \
+                step_started 2 holding";
     assert!(shrunk.out.contains(both), "{}", shrunk.out);
     let grown = play(small.clone(), &format!("{script}grown\ngrown"));
-    let end = "compaction_failed it would not be shorter: 900 bytes before, 900 after\n  compaction_started Summarise upto 4\ngrown\n  compaction_failed it would not be shorter: 900 bytes before, 900 after\n  step_started 2";
+    let end = "compaction_failed it would not be shorter: 900 bytes before, 900 after\n  \
+               compaction_started Summarise upto 4\ngrown\n  compaction_failed it would not be \
+               shorter: 900 bytes before, 900 after\n  step_started 2";
     assert!(grown.out.contains(end), "{}", grown.out);
     let stopped = play(small, &format!("{script}stop"));
     assert!(stopped.out.ends_with("interrupt_requested \n"), "{}", stopped.out);
     let over = play(auto(), "> go\n< view: a\n= 1.0 x\nfail overflow\nshrunk");
     assert!(
-        over.out.contains("compaction_started Shorten upto 9") && over.out.contains("step_started 3"),
+        over.out.contains("compaction_started Shorten upto 9")
+            && over.out.contains("step_started 3"),
         "{}",
         over.out
     );
     let hopeless = play(auto(), "> go\nfail overflow\ngrown\ngrown\nfail overflow");
-    assert!(hopeless.out.ends_with("ended Failed { error: \"overflow\" } None\n"), "{}", hopeless.out);
+    assert!(
+        hopeless.out.ends_with("ended Failed { error: \"overflow\" } None\n"),
+        "{}",
+        hopeless.out
+    );
     let asked = play(auto(), "compact\n> go\ncompact\n< done\ncompact\nshrunk\ncompact");
     let lines: Vec<&str> = asked.out.lines().map(str::trim).collect();
-    let at = |n: usize| lines.iter().enumerate().filter(|(_, l)| **l == "compact").nth(n).unwrap().0 + 1;
+    let at =
+        |n: usize| lines.iter().enumerate().filter(|(_, l)| **l == "compact").nth(n).unwrap().0 + 1;
     assert_eq!(lines[at(0)], "refused: NothingToContinue");
     assert_eq!(lines[at(1)], "refused: Busy");
     assert_eq!(lines[at(2)], "compaction_started Summarise upto 4");
@@ -93,7 +123,11 @@ fn a_failed_request_waits_or_ends() {
         later.out
     );
     let now = play(auto(), "> go\nfail no\ngo");
-    assert!(now.out.contains("ended Failed { error: \"no\" } None\ngo\n  continued \n  step_started 2"), "{}", now.out);
+    assert!(
+        now.out.contains("ended Failed { error: \"no\" } None\ngo\n  continued \n  step_started 2"),
+        "{}",
+        now.out
+    );
     let cut = play(auto(), "> go\nfail cut");
     assert!(cut.out.ends_with("ended Stopped None\n"), "{}", cut.out);
     let done = play(auto(), "> go\n< done\ngo");
@@ -117,7 +151,12 @@ fn settings_and_titles_have_bounds() {
     assert!(refused(set(ConfigPatch { compact_at: Some(0), ..patch() })));
     assert!(refused(set(ConfigPatch { compact_at: Some(101), ..patch() })));
     assert!(refused(set(ConfigPatch { model: Some(String::new()), ..patch() })));
-    assert!(!refused(set(ConfigPatch { compact_keep: Some(1), compact_at: Some(100), max_steps: Some(1), ..patch() })));
+    assert!(!refused(set(ConfigPatch {
+        compact_keep: Some(1),
+        compact_at: Some(100),
+        max_steps: Some(1),
+        ..patch()
+    })));
     assert!(!refused(Command::Title { title: "x".repeat(200) }));
     assert!(refused(Command::Title { title: "x".repeat(201) }));
 }
@@ -133,7 +172,8 @@ fn a_window_may_be_filled_to_its_share_and_not_beyond() {
 
 #[test]
 fn a_short_talk_is_not_compacted_because_the_head_is_long() {
-    // A twentieth of the window may be filled, and is: by the preamble and what is held back for an answer.
+    // A twentieth of the window may be filled, and is: by the preamble and what is held back for an
+    // answer.
     let compacts = |window| {
         let config = Config { window: Some(window), compact_at: 5, ..auto() };
         play(config, "> go\n< view: a\n= 1.0 x").out.contains("compaction_started")
@@ -148,7 +188,8 @@ fn an_interrupt_of_a_compaction_stops_the_turn_behind_it() {
     let scene = play(small, "> go\n< done\n> more\nstop\ngrown");
     assert!(
         scene.out.ends_with(
-            "compaction_failed it would not be shorter: 900 bytes before, 900 after\n  ended Stopped None held\n"
+            "compaction_failed it would not be shorter: 900 bytes before, 900 after\n  ended \
+             Stopped None held\n"
         ),
         "{}",
         scene.out
@@ -159,7 +200,11 @@ fn an_interrupt_of_a_compaction_stops_the_turn_behind_it() {
 #[test]
 fn what_a_killed_or_broken_request_may_have_cost_was_given_back() {
     let price = Price { input: 2_000_000, cached: 500_000, output: 4_000_000, written: 2_500_000 };
-    let money = |n| Config { budget: Budget { micros: Some(n), ..Budget::default() }, price: Some(price), ..auto() };
+    let money = |n| Config {
+        budget: Budget { micros: Some(n), ..Budget::default() },
+        price: Some(price),
+        ..auto()
+    };
     // 100 tokens sent at the dearest, 50 received: 450 are held back.
     let asked = play(money(1_000), "> go");
     assert_eq!(asked.s.reserved.micros, 450, "{}", asked.out);
@@ -168,7 +213,11 @@ fn what_a_killed_or_broken_request_may_have_cost_was_given_back() {
     assert_eq!((killed.s.spent.micros, killed.s.reserved.micros), (450, 450), "{}", killed.out);
     assert!(killed.s.asks_model(), "it is asked again: {}", killed.out);
     killed.take();
-    assert!(killed.out.contains("step_failed") && killed.out.ends_with("ended Budget None held\n"), "{}", killed.out);
+    assert!(
+        killed.out.contains("step_failed") && killed.out.ends_with("ended Budget None held\n"),
+        "{}",
+        killed.out
+    );
     // Stopped in the middle: what came was paid for.
     let mut cut = play(money(10_000), "> go");
     let attempts = vec![Attempt { at: At(1), ms: 1, error: None, usage: Usage::default() }];
@@ -180,10 +229,14 @@ fn what_a_killed_or_broken_request_may_have_cost_was_given_back() {
     };
     cut.work(dunnock_core::EffectOutcome::Failed(failed.clone()));
     assert_eq!(cut.s.spent.micros, 450, "{}", cut.out);
-    // One that was never sent cost nothing; one that broke off after it said something costs all the same; one that came to
-    // its end costs what it says.
+    // One that was never sent cost nothing; one that broke off after it said something costs all
+    // the same; one that came to its end costs what it says.
     let mut unsent = play(money(10_000), "> go");
-    unsent.work(dunnock_core::EffectOutcome::Failed(StepFailed::unsent(Step(1), Failure::Rejected, "x".into())));
+    unsent.work(dunnock_core::EffectOutcome::Failed(StepFailed::unsent(
+        Step(1),
+        Failure::Rejected,
+        "x".into(),
+    )));
     assert_eq!(unsent.s.spent.micros, 0);
     let mut known = play(money(10_000), "> go");
     known.work(dunnock_core::EffectOutcome::Failed(StepFailed {
@@ -205,7 +258,11 @@ fn a_talk_that_did_not_fit_after_a_summary_never_fitted_again() {
     let script = "> go\n< view: a\n= 1.0 xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\ngrown\ngrown\nfail overflow\n";
     let over = play(small.clone(), script);
     let again = over.out.rsplit("fail overflow").next().unwrap().to_owned();
-    assert!(again.contains("compaction_started Shorten"), "what came since can be made shorter: {}", over.out);
+    assert!(
+        again.contains("compaction_started Shorten"),
+        "what came since can be made shorter: {}",
+        over.out
+    );
     let hopeless = play(small, &format!("{script}grown\ngrown\nfail overflow"));
     assert!(hopeless.out.contains("ended Failed"), "and it ends: {}", hopeless.out);
 }
@@ -214,7 +271,10 @@ fn a_talk_that_did_not_fit_after_a_summary_never_fitted_again() {
 fn a_log_that_counts_no_bytes_for_a_token_is_folded_all_the_same() {
     let mut s = dunnock_core::State::default();
     let config = Config { token_bytes: 0, ..auto() };
-    dunnock_core::apply(&mut s, &Created { workspace: "/w".into(), app: "0".into(), config, base: None }.into());
+    dunnock_core::apply(
+        &mut s,
+        &Created { workspace: "/w".into(), app: "0".into(), config, base: None }.into(),
+    );
     dunnock_core::apply(&mut s, &Prompted { text: "go".into(), images: Vec::new() }.into());
     assert_eq!(s.context, 2);
 }
@@ -251,9 +311,15 @@ fn a_check_that_passed_while_more_was_asked_for_proved_what_came_after() {
 #[test]
 fn a_budget_that_comes_later_makes_a_head_that_bounds_answers() {
     let mut scene = play(auto(), "> go\n< done");
-    let set =
-        ConfigPatch { budget: Some(Budget { tokens: Some(10_000), ..Budget::default() }), ..ConfigPatch::default() };
-    let order = CommandRequest { id: "b".parse().unwrap(), expect: None, command: Command::Configure { set } };
+    let set = ConfigPatch {
+        budget: Some(Budget { tokens: Some(10_000), ..Budget::default() }),
+        ..ConfigPatch::default()
+    };
+    let order = CommandRequest {
+        id: "b".parse().unwrap(),
+        expect: None,
+        command: Command::Configure { set },
+    };
     scene.give(dunnock_core::Input::Order(order));
     scene.line("> more");
     assert_eq!(scene.out.matches("preamble_set").count(), 2, "{}", scene.out);

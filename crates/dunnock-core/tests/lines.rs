@@ -18,7 +18,13 @@ fn call(line: &str) -> Call {
         })
         .collect();
     let args = format!("{{\"command\":\"{escaped}\"}}");
-    let part = CallPart { id: "c".into(), tool: "shell".into(), args: args.into(), recovered: false, fault: None };
+    let part = CallPart {
+        id: "c".into(),
+        tool: "shell".into(),
+        args: args.into(),
+        recovered: false,
+        fault: None,
+    };
     let id = CallId { step: Step(1), index: 0 };
     Call::new(id, Arc::new(part), Class::Command, Recovery::Unknown, Some(Role::Work))
 }
@@ -43,15 +49,18 @@ const SEEDS: &[&str] = &[
     "make test",
 ];
 const PIECES: &[&str] = &[
-    "$(", ")", "`", "'", "\"", "\\", "\n", ";", "&&", "|", "&", "<<E", "\nE\n", "${", "}", "$'", "\\x", "(", "{", ">",
-    "<(", "#", " ", "=", "~", "*", "rm -rf ", "/", "env ", "bash -c ", ".env", "\u{200b}", "\0", "é",
+    "$(", ")", "`", "'", "\"", "\\", "\n", ";", "&&", "|", "&", "<<E", "\nE\n", "${", "}", "$'",
+    "\\x", "(", "{", ">", "<(", "#", " ", "=", "~", "*", "rm -rf ", "/", "env ", "bash -c ",
+    ".env", "\u{200b}", "\0", "é",
 ];
 
 #[test]
 fn mutated_lines_stop_nothing_and_loosen_nothing() {
-    let rounds: u64 = std::env::var("DUNNOCK_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(60_000);
+    let rounds: u64 =
+        std::env::var("DUNNOCK_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(60_000);
     let mut r = Rng::new(11);
-    let deny = vec![Rule { tool: "shell".into(), words: vec!["rm".into()], access: Access::NOTHING }];
+    let deny =
+        vec![Rule { tool: "shell".into(), words: vec!["rm".into()], access: Access::NOTHING }];
     let denying = scene(Config { mode: Mode::All, deny, ..Config::default() }).s;
     let asking = scene(Config { mode: Mode::Ask, ..Config::default() }).s;
     let (mut denied, mut obscure, mut offered) = (0u64, 0u64, 0u64);
@@ -74,17 +83,21 @@ fn mutated_lines_stop_nothing_and_loosen_nothing() {
         match Policy::default().judge(&denying, &call) {
             Verdict::Deny(why) if why.contains("too complex to check") => obscure += 1,
             Verdict::Deny(_) => denied += 1,
-            // A word of its own, at the very beginning, without a quote or an expansion anywhere: that it is denied is plain.
+            // A word of its own, at the very beginning, without a quote or an expansion anywhere:
+            // that it is denied is plain.
             Verdict::Allow { .. } | Verdict::Ask(_) => {
                 let plain = line.chars().all(|c| c.is_ascii_alphanumeric() || " -/.".contains(c));
                 assert!(!(plain && line.trim_start().starts_with("rm ")), "{line:?}");
             }
         }
-        if let Verdict::Ask(Approval { rule: Some(rule), .. }) = Policy::default().judge(&asking, &call) {
+        if let Verdict::Ask(Approval { rule: Some(rule), .. }) =
+            Policy::default().judge(&asking, &call)
+        {
             offered += 1;
             assert!(policy::grantable(&rule) && policy::covers(&rule, &call), "{line:?}: {rule:?}");
             assert!(
-                line.contains(rule.words[0].trim_matches('\u{200b}')) || line.contains(['\\', '\'', '"']),
+                line.contains(rule.words[0].trim_matches('\u{200b}'))
+                    || line.contains(['\\', '\'', '"']),
                 "{line:?}: {rule:?}"
             );
             assert!(!rule.access.unsandboxed, "{line:?}: {rule:?}");

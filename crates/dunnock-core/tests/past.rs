@@ -7,23 +7,35 @@ fn tree(name: &str) -> Option<Tree> {
     Some(Tree(name.into()))
 }
 
-/// Events by short names: `prompt`, `step N`, `answer`, `done [BEFORE]`, `kept TREE MARK`, `end`, `asked UPTO`, `back TREE UPTO`.
+/// Events by short names: `prompt`, `step N`, `answer`, `done [BEFORE]`, `kept TREE MARK`, `end`,
+/// `asked UPTO`, `back TREE UPTO`.
 fn past(story: &str) -> FileHistory {
     let mut past = FileHistory::default();
     for (line, seq) in story.lines().map(str::trim).filter(|l| !l.is_empty()).zip(1..) {
         let words: Vec<&str> = line.split(' ').collect();
         let number = |n: usize| words[n].parse::<u64>().unwrap();
         let call = CallId { step: Step(1), index: 0 };
-        let spans = |n: usize| if number(n) == 0 { vec![] } else { vec![Span { from: 1, to: number(n) }] };
+        let spans =
+            |n: usize| if number(n) == 0 { vec![] } else { vec![Span { from: 1, to: number(n) }] };
         let event: Event = match words[0] {
-            "created" => {
-                Created { workspace: "w".into(), app: "a".into(), config: Config::default(), base: None }.into()
+            "created" => Created {
+                workspace: "w".into(),
+                app: "a".into(),
+                config: Config::default(),
+                base: None,
             }
+            .into(),
             "prompt" => Prompted { text: "p".into(), images: Vec::new() }.into(),
             "go" => Continued {}.into(),
             "step" => {
                 let step = Step(number(1).try_into().unwrap());
-                StepStarted { step, upto: seq - 1, preamble: Hash::ZERO, reserved: Reserved::default() }.into()
+                StepStarted {
+                    step,
+                    upto: seq - 1,
+                    preamble: Hash::ZERO,
+                    reserved: Reserved::default(),
+                }
+                .into()
             }
             "failed" => StepFailed::unsent(Step(1), Failure::Interrupted, String::new()).into(),
             "done" => {
@@ -40,16 +52,27 @@ fn past(story: &str) -> FileHistory {
                 lost: Reserved::default(),
             }
             .into(),
-            "files" => {
-                RewindRequested { spans: spans(2), tree: tree(words[1]), scope: Scope::Files, force: false, to: None }
-                    .into()
+            "files" => RewindRequested {
+                spans: spans(2),
+                tree: tree(words[1]),
+                scope: Scope::Files,
+                force: false,
+                to: None,
             }
+            .into(),
             "lost" => Checkpointed { tree: None, mark: number(1), note: None }.into(),
             "end" => Ended { reason: EndReason::Done, proof: Proof::None, hold: false }.into(),
-            "asked" => {
-                RewindRequested { spans: spans(1), tree: None, scope: Scope::Both, force: false, to: None }.into()
+            "asked" => RewindRequested {
+                spans: spans(1),
+                tree: None,
+                scope: Scope::Both,
+                force: false,
+                to: None,
             }
-            "back" => Rewound { spans: spans(2), tree: tree(words[1]), undo: None, note: None }.into(),
+            .into(),
+            "back" => {
+                Rewound { spans: spans(2), tree: tree(words[1]), undo: None, note: None }.into()
+            }
             other => unreachable!("{other}"),
         };
         past.add(seq, &event);
@@ -84,12 +107,19 @@ const STORY: &str = "created
 fn steps_end_where_their_last_fact_is() {
     let past = past(STORY);
     assert_eq!(past.steps(), [0, 1, 2, 3, 4]);
-    assert_eq!([0, 1, 2, 3, 4, 5].map(|n| past.step(n)), [Some(1), Some(5), Some(8), Some(12), Some(17), None]);
+    assert_eq!(
+        [0, 1, 2, 3, 4, 5].map(|n| past.step(n)),
+        [Some(1), Some(5), Some(8), Some(12), Some(17), None]
+    );
     assert_eq!(past.undo_target(), Some(UndoTarget::Run(8)));
     assert_eq!(past.last(), Some(&Tree("e".into())));
     assert_eq!(FileHistory::default().undo_target(), None);
     assert_eq!(
-        (FileHistory::default().steps(), FileHistory::default().last(), FileHistory::default().step(0)),
+        (
+            FileHistory::default().steps(),
+            FileHistory::default().last(),
+            FileHistory::default().step(0)
+        ),
         (vec![], None, None)
     );
 }
@@ -98,9 +128,21 @@ fn steps_end_where_their_last_fact_is() {
 fn the_files_at_a_fact_hold_what_the_person_changed_before_our_next_call() {
     let past = past(STORY);
     let at = |fact, force| past.tree_at(fact, force).map(|t| t.0.as_str());
-    assert_eq!((at(1, false), at(1, true)), (Some("a"), Some("a")), "before anything was kept: the first");
-    assert_eq!((at(5, false), at(5, true)), (Some("c"), Some("b")), "at rest the person changed b to c");
-    assert_eq!((at(3, false), at(4, true)), (Some("a"), Some("a")), "our own change is not taken for theirs");
+    assert_eq!(
+        (at(1, false), at(1, true)),
+        (Some("a"), Some("a")),
+        "before anything was kept: the first"
+    );
+    assert_eq!(
+        (at(5, false), at(5, true)),
+        (Some("c"), Some("b")),
+        "at rest the person changed b to c"
+    );
+    assert_eq!(
+        (at(3, false), at(4, true)),
+        (Some("a"), Some("a")),
+        "our own change is not taken for theirs"
+    );
     assert_eq!((at(10, false), at(10, true)), (Some("d"), Some("c")));
     assert_eq!(at(12, false), Some("e"));
     assert_eq!(at(11, true), Some("d"), "right before the call");
@@ -153,7 +195,8 @@ fn a_rewind_hides_steps_and_its_undo_shows_them_again() {
 
 #[test]
 fn an_undone_first_task_leaves_nothing_to_undo_but_that() {
-    let past = past("created\nprompt\nstep 1\nkept a 3\ndone\nkept b 5\nend\nasked 1\nkept b 8\nback a 1");
+    let past =
+        past("created\nprompt\nstep 1\nkept a 3\ndone\nkept b 5\nend\nasked 1\nkept b 8\nback a 1");
     assert_eq!(past.undo_target(), Some(UndoTarget::Rewind(1, Scope::Both)));
     assert_eq!(past.steps(), [] as [u32; 0]);
 }
@@ -161,22 +204,36 @@ fn an_undone_first_task_leaves_nothing_to_undo_but_that() {
 #[test]
 fn a_run_begins_where_the_session_rested() {
     let past = past("created\nprompt\nprompt\nstep 1\nprompt\nfailed\nend\ngo\nstep 2\nend");
-    assert_eq!(past.undo_target(), Some(UndoTarget::Run(7)), "prompts that come while it works are of the same run");
+    assert_eq!(
+        past.undo_target(),
+        Some(UndoTarget::Run(7)),
+        "prompts that come while it works are of the same run"
+    );
     assert_eq!([1, 2].map(|n| past.step(n)), [Some(7), Some(10)]);
-    assert_eq!(self::past("created\nprompt\nstep 1\nprompt\nstep 2\nend").undo_target(), Some(UndoTarget::Run(1)));
+    assert_eq!(
+        self::past("created\nprompt\nstep 1\nprompt\nstep 2\nend").undo_target(),
+        Some(UndoTarget::Run(1))
+    );
 }
 
 #[test]
 fn what_happened_while_nobody_was_looking_is_not_taken_for_ours() {
     let killed = past("created\nprompt\nstep 1\nkept a 3\nowner_changed\nunknown\nkept b 6");
     assert_eq!(
-        (names(&killed.since(&Tree("a".into())).0).len(), names(&killed.since(&Tree("a".into())).1)),
+        (
+            names(&killed.since(&Tree("a".into())).0).len(),
+            names(&killed.since(&Tree("a".into())).1)
+        ),
         (0, vec!["a>b".to_owned()])
     );
     let left = past("created\nprompt\nstep 1\nkept a 3\ndone\nowner_changed\nkept b 5");
     assert_eq!(names(&left.since(&Tree("a".into())).1), ["a>b"]);
     let one = past("created\nprompt\nstep 1\nkept a 3\ndone\ndone\nkept b 5");
-    assert_eq!(names(&one.since(&Tree("a".into())).0), ["a>b"], "another call that ended meanwhile changes nothing");
+    assert_eq!(
+        names(&one.since(&Tree("a".into())).0),
+        ["a>b"],
+        "another call that ended meanwhile changes nothing"
+    );
 }
 
 #[test]
@@ -189,7 +246,9 @@ fn files_alone_go_back_to_where_they_were_kept() {
 #[test]
 fn a_prompt_right_after_a_rewind_begins_at_what_counts() {
     let past = past(
-        "created\nprompt\nstep 1\nend\nasked 1\nback - 1\nprompt\nstep 2\nend".replace("back - 1", "back x 1").as_str(),
+        "created\nprompt\nstep 1\nend\nasked 1\nback - 1\nprompt\nstep 2\nend"
+            .replace("back - 1", "back x 1")
+            .as_str(),
     );
     assert_eq!(past.undo_target(), Some(UndoTarget::Run(1)));
 }

@@ -17,19 +17,29 @@ fn ends(scene: &mut Scene, id: CallId, outcome: Outcome) {
 }
 
 fn handed(step: u32) -> EffectOutcome {
-    EffectOutcome::OutboxWritten(OutboxWritten { step: Step(step), outbox: "o".into(), inbox: "i".into(), parts: 1 })
+    EffectOutcome::OutboxWritten(OutboxWritten {
+        step: Step(step),
+        outbox: "o".into(),
+        inbox: "i".into(),
+        parts: 1,
+    })
 }
 
 /// A session that a person carries, with its first request written down or not.
 fn carried() -> Scene {
     let mut scene = scene(auto());
-    scene.command(Command::Configure { set: ConfigPatch { model: Some("m/hand".into()), ..ConfigPatch::default() } });
+    scene.command(Command::Configure {
+        set: ConfigPatch { model: Some("m/hand".into()), ..ConfigPatch::default() },
+    });
     scene.line("> go");
     scene
 }
 
 fn wants(scene: &Scene) -> Vec<Effect> {
-    wanted(&scene.s, Owner(scene.owner)).into_iter().filter(|e| !matches!(e, Effect::Checkpoint { .. })).collect()
+    wanted(&scene.s, Owner(scene.owner))
+        .into_iter()
+        .filter(|e| !matches!(e, Effect::Checkpoint { .. }))
+        .collect()
 }
 
 #[test]
@@ -53,7 +63,11 @@ fn a_request_is_handed_over_once_and_then_waits_without_anybody() {
     scene.line("< looking | view: a.rs");
     assert!(scene.s.awaiting_reply().is_none());
     ends(&mut scene, call(1, 0), Outcome::Done);
-    assert_eq!(wants(&scene), [Effect::WriteOutbox { step: Step(2) }], "the second is another request");
+    assert_eq!(
+        wants(&scene),
+        [Effect::WriteOutbox { step: Step(2) }],
+        "the second is another request"
+    );
     // Stopped before it was written down: a late report changes nothing.
     scene.line("stop");
     scene.work(handed(2));
@@ -72,9 +86,11 @@ fn a_request_that_is_carried_can_be_stopped() {
 
 #[test]
 fn done_beside_what_failed_is_seen_first_by_who_carries() {
-    for (via_bridge, outcome, done) in
-        [(true, Outcome::Failed, false), (true, Outcome::Done, true), (false, Outcome::Failed, true)]
-    {
+    for (via_bridge, outcome, done) in [
+        (true, Outcome::Failed, false),
+        (true, Outcome::Done, true),
+        (false, Outcome::Failed, true),
+    ] {
         let mut scene = if via_bridge { carried() } else { scene(auto()) };
         if via_bridge {
             scene.work(handed(1));
@@ -83,7 +99,12 @@ fn done_beside_what_failed_is_seen_first_by_who_carries() {
         }
         scene.line("< shell: make all | final_output: {\"answer\":\"done\"}");
         ends(&mut scene, call(1, 0), outcome.clone());
-        assert_eq!(kinds(&scene, "ended") == 1, done, "by hand {via_bridge}, {outcome:?}: {}", scene.out);
+        assert_eq!(
+            kinds(&scene, "ended") == 1,
+            done,
+            "by hand {via_bridge}, {outcome:?}: {}",
+            scene.out
+        );
         assert_eq!(kinds(&scene, "step_started"), if done { 1 } else { 2 });
     }
 }
@@ -135,5 +156,10 @@ fn a_planner_ends_when_its_checks_pass_or_a_plan_has_no_actions() {
     idle.line("> go");
     idle.line("< nothing to do");
     ends(&mut idle, call(1, 0), Outcome::Failed);
-    assert_eq!((idle.s.status(), kinds(&idle, "step_started")), (Status::Failed, 1), "{}", idle.out);
+    assert_eq!(
+        (idle.s.status(), kinds(&idle, "step_started")),
+        (Status::Failed, 1),
+        "{}",
+        idle.out
+    );
 }

@@ -3,7 +3,8 @@
 use crate::inputs::{Kind, LINES, PATHS};
 use crate::world::{World, fold, refold};
 use dunnock_core::{
-    Call, DecideContext, Effect, Input, Phase, Report, Stage, State, apply, begin, decide, stopping, wanted,
+    Call, DecideContext, Effect, Input, Phase, Report, Stage, State, apply, begin, decide,
+    stopping, wanted,
 };
 use dunnock_proto::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,20 +14,28 @@ pub fn now(w: &World) {
     let Some(p) = &w.driver else { return };
     let s = &p.state;
     let want = wanted(s, p.me);
-    assert_eq!(s.busy(), !want.is_empty() || s.stopping, "busy if and only if something is wanted or stopping: {s:?}");
+    assert_eq!(
+        s.busy(),
+        !want.is_empty() || s.stopping,
+        "busy if and only if something is wanted or stopping: {s:?}"
+    );
     assert!(wanted(s, Owner(424_242)).is_empty(), "only the owner wants anything");
     assert!(stopping(s, Owner(424_242)).is_empty() && begin(s, Owner(424_242)).is_empty());
     for effect in &want {
         let waits = matches!(
             effect,
-            Effect::AskPerson { .. } | Effect::Wake { .. } | Effect::Join { .. } | Effect::AwaitInbox { .. }
+            Effect::AskPerson { .. }
+                | Effect::Wake { .. }
+                | Effect::Join { .. }
+                | Effect::AwaitInbox { .. }
         );
         assert_eq!(effect.parked(), waits, "a driver may leave only what waits: {effect:?}");
     }
     for effect in stopping(s, p.me) {
         let work = effect.cut().unwrap_or_else(|| panic!("{effect:?} cannot be cut"));
         let report = Input::Report(Report { owner: p.me, work });
-        let events = decide(s, &DecideContext::default(), report).expect("what is waited for is accepted");
+        let events =
+            decide(s, &DecideContext::default(), report).expect("what is waited for is accepted");
         assert!(!events.is_empty(), "an interrupt would wait for ever");
     }
     for call in &s.calls {
@@ -78,8 +87,10 @@ pub fn history(w: &World) {
                 open = calls
                     .zip(0..)
                     .map(|(c, index)| {
-                        let reader =
-                            matches!(c.tool.as_str(), "view" | "fetch" | "ask_person" | "update_plan" | "final_output");
+                        let reader = matches!(
+                            c.tool.as_str(),
+                            "view" | "fetch" | "ask_person" | "update_plan" | "final_output"
+                        );
                         (CallId { step: e.step, index }, !reader)
                     })
                     .collect();
@@ -91,12 +102,19 @@ pub fn history(w: &World) {
                 assert!(e.question.0 > question, "a question's id came again");
                 question = e.question.0;
                 if let QuestionKind::Approval(approval) = &e.kind {
-                    assert_eq!(e.hash, e.kind.hash(e.question), "the hash is not that of what is shown");
+                    assert_eq!(
+                        e.hash,
+                        e.kind.hash(e.question),
+                        "the hash is not that of what is shown"
+                    );
                     approvals.insert(e.question, approval.as_ref().clone());
                 }
             }
             Event::Replied(e) => {
-                assert!(replied.insert(e.question, e.answer.clone()).is_none(), "two answers to one question");
+                assert!(
+                    replied.insert(e.question, e.answer.clone()).is_none(),
+                    "two answers to one question"
+                );
             }
             Event::Granted(e) => drop(granted.insert(e.rule.clone())),
             Event::Revoked(e) => drop(granted.remove(&e.rule)),
@@ -106,24 +124,38 @@ pub fn history(w: &World) {
                 may_run(&s, e, &approvals, &replied, &granted);
             }
             Event::Started(e) => {
-                let doubt = s.questions.iter().any(|q| matches!(*q.kind, QuestionKind::Unknown { .. }));
+                let doubt =
+                    s.questions.iter().any(|q| matches!(*q.kind, QuestionKind::Unknown { .. }));
                 assert!(!doubt, "work went on while it was asked whether it may");
                 assert!(allowed.contains(&e.call), "begun unasked: {}", e.call);
                 let writer = open[&e.call];
                 for (other, writes) in open.range(..e.call) {
                     assert!(!(writer || *writes), "{} began before {other} had ended", e.call);
                 }
-                assert!(!(writer && s.dirty.is_some()), "a writer began before the files were kept");
+                assert!(
+                    !(writer && s.dirty.is_some()),
+                    "a writer began before the files were kept"
+                );
                 assert!(!s.stopping, "a call began while stopping");
                 if s.config.planner.is_some() && !s.call(e.call).is_some_and(|c| c.harness) {
-                    assert!(open.range(..e.call).next().is_none(), "an action began beside another");
-                    let failed = |c: &&Call| c.id < e.call && c.stage == Stage::Finished { ok: false };
-                    assert!(s.calls.iter().find(failed).is_none(), "an action ran behind one that failed");
+                    assert!(
+                        open.range(..e.call).next().is_none(),
+                        "an action began beside another"
+                    );
+                    let failed =
+                        |c: &&Call| c.id < e.call && c.stage == Stage::Finished { ok: false };
+                    assert!(
+                        s.calls.iter().find(failed).is_none(),
+                        "an action ran behind one that failed"
+                    );
                 }
             }
             Event::OutboxWritten(e) => {
                 assert_eq!(e.step.0, step, "a request of another step was handed over");
-                assert!(s.via_bridge() && s.awaiting_reply().is_none(), "handed over twice, or to nobody");
+                assert!(
+                    s.via_bridge() && s.awaiting_reply().is_none(),
+                    "handed over twice, or to nobody"
+                );
             }
             Event::Finished(e) => {
                 assert!(open.remove(&e.call).is_some(), "{} ended twice or never was", e.call);
@@ -137,23 +169,34 @@ pub fn history(w: &World) {
                 assert!(s.questions.is_empty(), "a request while a question stands");
                 told = e.upto;
                 let budget = s.config.budget.tokens.map(|b| b * (1 + s.extended));
-                assert!(budget.is_none_or(|b| s.spent.tokens + e.reserved.tokens <= b), "over the budget");
+                assert!(
+                    budget.is_none_or(|b| s.spent.tokens + e.reserved.tokens <= b),
+                    "over the budget"
+                );
             }
             Event::Ended(e) => {
                 assert!(open.is_empty(), "an end while calls are open: {:?} {open:?}", e.reason);
                 if e.reason == EndReason::Done {
-                    assert!(s.config.verify.is_empty() || e.proof == Proof::Proven, "done without its proof");
+                    assert!(
+                        s.config.verify.is_empty() || e.proof == Proof::Proven,
+                        "done without its proof"
+                    );
                     assert_eq!(s.unseen, 0, "an end swallowed a prompt");
                 }
             }
             Event::Compacted(e) => assert!(e.after < e.before, "compaction made it longer"),
-            Event::CompactionStarted(_) => assert!(open.is_empty(), "compaction while calls are open"),
+            Event::CompactionStarted(_) => {
+                assert!(open.is_empty(), "compaction while calls are open")
+            }
             Event::RewindRequested(_) => assert_eq!(s.phase, Phase::Rest, "a rewind while busy"),
             Event::RewindFailed(_) => assert!(matches!(s.phase, Phase::Rewinding { .. })),
             Event::Rewound(e) => {
                 let mut last = 0;
                 for span in &e.spans {
-                    assert!(last < span.from && span.from <= span.to && span.to < seq, "spans are out of order");
+                    assert!(
+                        last < span.from && span.from <= span.to && span.to < seq,
+                        "spans are out of order"
+                    );
                     last = span.to;
                 }
             }
@@ -197,15 +240,18 @@ pub fn history(w: &World) {
     for (call, times) in &w.begun {
         let again = times.iter().skip(1);
         for (recovery, _) in again {
-            assert!(matches!(recovery, Recovery::Repeat | Recovery::Rejoin), "{call} ran twice: {times:?}");
+            assert!(
+                matches!(recovery, Recovery::Repeat | Recovery::Rejoin),
+                "{call} ran twice: {times:?}"
+            );
         }
         let owners: BTreeSet<Owner> = times.iter().map(|(_, o)| *o).collect();
         assert_eq!(owners.len(), times.len(), "{call} was begun twice by one process");
     }
 }
 
-/// Every call that begins has the access that its allowance names, and one that a person allowed has what they were shown. How many
-/// began, and how many of those with more than the sandbox.
+/// Every call that begins has the access that its allowance names, and one that a person allowed
+/// has what they were shown. How many began, and how many of those with more than the sandbox.
 pub fn access(log: &[Event]) -> (u64, u64) {
     let mut s = State::default();
     let mut shown: BTreeMap<QuestionId, Access> = BTreeMap::new();
@@ -219,13 +265,19 @@ pub fn access(log: &[Event]) -> (u64, u64) {
             Event::Allowed(e) => {
                 if let AllowedBy::Person(question) = &e.by {
                     let same = shown[question] == e.access || e.args.is_some();
-                    assert!(same && shown[question].covers(e.access), "what was granted is not what was shown");
+                    assert!(
+                        same && shown[question].covers(e.access),
+                        "what was granted is not what was shown"
+                    );
                 }
                 recorded.insert(e.call, e.access);
             }
             Event::Started(e) => {
                 let call = s.call(e.call).expect("what begins is in work");
-                assert_eq!(call.access, recorded[&e.call], "a call began with other access than was recorded");
+                assert_eq!(
+                    call.access, recorded[&e.call],
+                    "a call began with other access than was recorded"
+                );
                 all += 1;
                 more += u64::from(!call.access.is_nothing());
             }
@@ -250,9 +302,12 @@ fn may_run(
         Sandbox::Auto | Sandbox::Require(_) => s.owner.map_or(Isolation::D, |seat| seat.level),
     };
     // Found by its text in a table made by hand, not by what policy makes of it.
-    let line = LINES.iter().find(|(line, ..)| call.part.args.contains(&format!("{{\"command\":\"{line}\"}}")));
+    let line = LINES
+        .iter()
+        .find(|(line, ..)| call.part.args.contains(&format!("{{\"command\":\"{line}\"}}")));
     let line = line.filter(|_| call.class == Class::Command);
-    let path = PATHS.iter().find(|(path, _)| call.part.args.contains(&format!("{{\"path\":\"{path}\"}}")));
+    let path =
+        PATHS.iter().find(|(path, _)| call.part.args.contains(&format!("{{\"path\":\"{path}\"}}")));
     let kind = match (call.class, line, path) {
         (Class::Command, Some((_, _, kind)), _) => *kind,
         (Class::Edit, _, Some((_, kind))) => *kind,
@@ -260,27 +315,44 @@ fn may_run(
         (Class::Read, ..) => Kind::Looks,
         (Class::Command | Class::Edit, ..) => Kind::Plain,
     };
-    let begins = |words: &[String], c: &[&str]| c.len() >= words.len() && c.iter().zip(words).all(|(a, b)| a == b);
+    let begins = |words: &[String], c: &[&str]| {
+        c.len() >= words.len() && c.iter().zip(words).all(|(a, b)| a == b)
+    };
     let denied = s.config.deny.iter().filter(|r| r.tool == call.part.tool).any(|r| match line {
         _ if r.words.is_empty() => true,
-        Some((_, commands, kind)) => *kind == Kind::Obscure || commands.iter().any(|c| begins(&r.words, c)),
+        Some((_, commands, kind)) => {
+            *kind == Kind::Obscure || commands.iter().any(|c| begins(&r.words, c))
+        }
         None => true,
     });
     let args = e.args.as_ref().unwrap_or(&call.part.args);
-    assert_eq!(e.hash, Hash::of_parts(&[call.part.tool.as_bytes(), args.as_bytes()]), "what runs is what was allowed");
+    assert_eq!(
+        e.hash,
+        Hash::of_parts(&[call.part.tool.as_bytes(), args.as_bytes()]),
+        "what runs is what was allowed"
+    );
     match &e.by {
         AllowedBy::Person(q) => {
             let asked = &approvals[q];
             assert_eq!(asked.call, e.call, "the person was asked about another call");
             assert!(asked.access.covers(e.access), "more was granted than was shown");
-            assert!(e.args.is_some() || asked.access == e.access, "what was granted is not what was shown");
-            assert!(asked.isolation.is_none_or(|shown| e.isolation == Some(shown)), "another isolation was shown");
+            assert!(
+                e.args.is_some() || asked.access == e.access,
+                "what was granted is not what was shown"
+            );
+            assert!(
+                asked.isolation.is_none_or(|shown| e.isolation == Some(shown)),
+                "another isolation was shown"
+            );
             assert_eq!(asked.call_hash, call.hash(), "another call was shown");
             match &replied[q] {
                 Answer::Yes => assert_eq!(e.args, None),
                 Answer::Edit { args } => assert_eq!(e.args.as_ref(), Some(args)),
                 Answer::Always { rule } => {
-                    assert!(granted.contains(rule) && asked.rule.as_ref() == Some(rule), "another rule was shown");
+                    assert!(
+                        granted.contains(rule) && asked.rule.as_ref() == Some(rule),
+                        "another rule was shown"
+                    );
                 }
                 other @ (Answer::No | Answer::Text { .. }) => panic!("ran on {other:?}"),
             }
@@ -289,7 +361,8 @@ fn may_run(
             assert!(!denied && rule.tool == call.part.tool && kind != Kind::Never);
             assert!(granted.contains(rule) || s.config.allow.contains(rule));
             if !rule.words.is_empty() {
-                let (_, commands, kind) = line.expect("a rule with words matches parsed commands only");
+                let (_, commands, kind) =
+                    line.expect("a rule with words matches parsed commands only");
                 assert!(*kind != Kind::Obscure && !commands.is_empty());
                 assert!(commands.iter().all(|c| begins(&rule.words, c)), "{rule:?} {commands:?}");
             }
@@ -338,7 +411,8 @@ fn prompts_told_once(w: &World, told: Seq) {
     }
 }
 
-/// Every request is rebuilt from the log and compared; each extends the one before, unless the past was changed.
+/// Every request is rebuilt from the log and compared; each extends the one before, unless the past
+/// was changed.
 fn requests(w: &World) {
     let mut sent: BTreeMap<Step, (Hash, &Vec<u8>)> = BTreeMap::new();
     for (step, hash, bytes) in &w.sent {
@@ -358,13 +432,20 @@ fn requests(w: &World) {
                     assert_eq!(**sent, bytes, "the request of step {} cannot be rebuilt", e.step);
                 }
                 if let Some(before) = &before {
-                    assert!(bytes.starts_with(before), "step {} does not extend the request before it", e.step);
+                    assert!(
+                        bytes.starts_with(before),
+                        "step {} does not extend the request before it",
+                        e.step
+                    );
                 }
                 well_formed(&request.messages());
-                // Each prompt is told by the first step after it, behind the answer that it could not know.
+                // Each prompt is told by the first step after it, behind the answer that it could
+                // not know.
                 for (at, text) in untold.drain(..) {
-                    let told =
-                        request.added().iter().any(|m| matches!(m, Message::User { text: t, .. } if **t == *text));
+                    let told = request
+                        .added()
+                        .iter()
+                        .any(|m| matches!(m, Message::User { text: t, .. } if **t == *text));
                     assert!(told, "step {} does not tell the prompt at {at}", e.step);
                 }
                 before = Some(bytes);
@@ -373,14 +454,17 @@ fn requests(w: &World) {
             Event::Compacted(_) => before = None,
             Event::Rewound(e) => {
                 before = None;
-                untold.retain(|(at, _)| e.spans.iter().any(|span| span.from <= *at && *at <= span.to));
+                untold.retain(|(at, _)| {
+                    e.spans.iter().any(|span| span.from <= *at && *at <= span.to)
+                });
             }
             _ => {}
         }
     }
 }
 
-/// Results follow their answer, in its order, each once; never a prompt between a call and its result.
+/// Results follow their answer, in its order, each once; never a prompt between a call and its
+/// result.
 fn well_formed(messages: &[Message]) {
     let mut due: Vec<CallId> = Vec::new();
     let mut last_answer = None;
@@ -394,7 +478,11 @@ fn well_formed(messages: &[Message]) {
             }
             Message::Result { call, .. } => {
                 let calls = last_answer.expect("a result follows an answer");
-                assert_eq!(usize::from(call.index), due.len(), "results are in the order of the calls");
+                assert_eq!(
+                    usize::from(call.index),
+                    due.len(),
+                    "results are in the order of the calls"
+                );
                 due.push(*call);
                 if due.len() == calls {
                     due.clear();
@@ -402,7 +490,10 @@ fn well_formed(messages: &[Message]) {
                 }
             }
             Message::User { .. } | Message::Notice { .. } => {
-                assert!(due.is_empty() && last_answer.is_none_or(|n| n == 0), "a prompt between a call and its result");
+                assert!(
+                    due.is_empty() && last_answer.is_none_or(|n| n == 0),
+                    "a prompt between a call and its result"
+                );
             }
         }
     }

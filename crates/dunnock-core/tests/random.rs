@@ -36,8 +36,9 @@ fn one(w: &mut World) {
         return props::replay(w);
     }
     let roll = w.r.below(100);
-    let lingering =
-        w.driver.as_ref().is_some_and(|p| matches!(p.state.phase, Phase::Rewinding { .. } | Phase::Compacting { .. }));
+    let lingering = w.driver.as_ref().is_some_and(|p| {
+        matches!(p.state.phase, Phase::Rewinding { .. } | Phase::Compacting { .. })
+    });
     match roll {
         0..=3 => {
             props::replay(w);
@@ -55,7 +56,10 @@ fn one(w: &mut World) {
                     true if w.r.chance(25) && s.phase == Phase::Rest => undo_and_back(w),
                     true => {
                         w.serial += 1;
-                        Command::Prompt { text: format!("prompt {}", w.serial).into(), images: Vec::new() }
+                        Command::Prompt {
+                            text: format!("prompt {}", w.serial).into(),
+                            images: Vec::new(),
+                        }
                     }
                 };
                 let _ = w.drive(inputs::Raw::Command(command));
@@ -65,7 +69,8 @@ fn one(w: &mut World) {
             let s = w.driver.as_ref().expect("a driver").state.clone();
             let kind = *w.r.pick(&KINDS).expect("a kind");
             let raw = inputs::any(&mut w.r, &s, kind, &mut w.serial);
-            // A `Take` that comes as an input is another process's: it must not go through this driver.
+            // A `Take` that comes as an input is another process's: it must not go through this
+            // driver.
             if !matches!(raw, inputs::Raw::Take(_)) || w.r.chance(20) {
                 let took = matches!(raw, inputs::Raw::Take(_));
                 let came = w.drive(raw);
@@ -137,7 +142,9 @@ fn come_to_rest(w: &mut World) {
                     | QuestionKind::Budget
                     | QuestionKind::Stalled { .. }
                     | QuestionKind::Unknown { .. } => Answer::No,
-                    QuestionKind::Approval(_) | QuestionKind::Person { .. } | QuestionKind::Trust { .. } => Answer::Yes,
+                    QuestionKind::Approval(_)
+                    | QuestionKind::Person { .. }
+                    | QuestionKind::Trust { .. } => Answer::Yes,
                 };
                 let reply = Command::Reply { question: q.id, hash: q.hash, answer, note: None };
                 let _ = w.drive(inputs::Raw::Command(reply));
@@ -168,7 +175,8 @@ fn every_property_holds_in_random_worlds() {
                 let mut seed = base * 1_000_000 + n;
                 while sum.steps < target / threads {
                     let run = std::panic::catch_unwind(|| world(seed));
-                    let tally = run.unwrap_or_else(|_| panic!("the world of seed {seed} broke a property"));
+                    let tally =
+                        run.unwrap_or_else(|_| panic!("the world of seed {seed} broke a property"));
                     add(&mut sum, tally);
                     seed += threads;
                 }
@@ -193,12 +201,19 @@ fn every_property_holds_in_random_worlds() {
         for kind in KINDS {
             let key = |stopping| (phase.to_owned(), stopping, kind);
             let n = [false, true].map(|s| all.pairs.get(&key(s)).copied().unwrap_or(0));
-            assert!(n[0] + n[1] >= least, "{phase} x {kind} was reached only {} times", n[0] + n[1]);
+            assert!(
+                n[0] + n[1] >= least,
+                "{phase} x {kind} was reached only {} times",
+                n[0] + n[1]
+            );
         }
     }
     // A session is moved by whoever takes it in, not by a decision.
     for kind in Event::KINDS.iter().filter(|kind| **kind != "moved") {
-        assert!(all.kinds.get(kind).copied().unwrap_or(0) >= least, "{kind} was recorded too rarely");
+        assert!(
+            all.kinds.get(kind).copied().unwrap_or(0) >= least,
+            "{kind} was recorded too rarely"
+        );
     }
     for refusal in [
         "Stale",
@@ -215,7 +230,10 @@ fn every_property_holds_in_random_worlds() {
         "NoSession",
         "ReadOnly",
     ] {
-        assert!(all.refusals.get(refusal).copied().unwrap_or(0) >= least, "{refusal} was given too rarely");
+        assert!(
+            all.refusals.get(refusal).copied().unwrap_or(0) >= least,
+            "{refusal} was given too rarely"
+        );
     }
 }
 
@@ -233,7 +251,8 @@ fn add(sum: &mut Tally, t: Tally) {
 fn report(all: &Tally, seconds: f64) {
     let share = all.changed * 100 / all.steps;
     println!(
-        "core: {} steps ({share} % change the state), {} crashes, {} requests rebuilt, {} rewinds undone, {seconds:.1} s",
+        "core: {} steps ({share} % change the state), {} crashes, {} requests rebuilt, {} rewinds \
+         undone, {seconds:.1} s",
         all.steps, all.crashes, all.requests, all.undone
     );
     let phases = [
@@ -244,10 +263,17 @@ fn report(all: &Tally, seconds: f64) {
         PhaseName::Compacting,
         PhaseName::Rewinding,
     ];
-    println!("{:>16} {}", "phase x input", phases.map(|p| format!("{:>11}", format!("{p:?}"))).join(""));
+    println!(
+        "{:>16} {}",
+        "phase x input",
+        phases.map(|p| format!("{:>11}", format!("{p:?}"))).join("")
+    );
     for kind in KINDS {
         let row = phases.map(|p| {
-            let n: u64 = [false, true].iter().filter_map(|s| all.pairs.get(&(format!("{p:?}"), *s, kind))).sum();
+            let n: u64 = [false, true]
+                .iter()
+                .filter_map(|s| all.pairs.get(&(format!("{p:?}"), *s, kind)))
+                .sum();
             format!("{n:>11}")
         });
         println!("{kind:>16} {}", row.join(""));
@@ -269,17 +295,24 @@ fn find_nothing(_: &State, _: &Call) -> Findings {
 /// And of a third: every command needs everything, every edit is asked about.
 fn find_everything(_: &State, call: &Call) -> Findings {
     let access = match call.class {
-        Class::Command => Access { network: true, secrets: true, protected: true, unsandboxed: true },
+        Class::Command => {
+            Access { network: true, secrets: true, protected: true, unsandboxed: true }
+        }
         Class::Read | Class::Edit => Access::NOTHING,
     };
     Findings { never: None, reasons: vec![Reason::NamesSecret], access }
 }
 
-/// Every process has lists of its own, so that what one decided is folded, taken over and run by others. The state of a log does not
-/// depend on lists, and a call has exactly the access that was recorded when it was allowed.
+/// Every process has lists of its own, so that what one decided is folded, taken over and run by
+/// others. The state of a log does not depend on lists, and a call has exactly the access that was
+/// recorded when it was allowed.
 #[test]
 fn a_log_is_folded_and_run_the_same_whatever_the_lists_say() {
-    let lists = [Policy::default(), Policy { findings: find_nothing }, Policy { findings: find_everything }];
+    let lists = [
+        Policy::default(),
+        Policy { findings: find_nothing },
+        Policy { findings: find_everything },
+    ];
     let (mut granted, mut crossed) = (0, 0);
     for seed in 0..600 {
         let mut w = World::new(seed);
@@ -292,7 +325,10 @@ fn a_log_is_folded_and_run_the_same_whatever_the_lists_say() {
         granted += all;
         crossed += more;
     }
-    println!("{granted} calls began with the access that was recorded, {crossed} of them with more than the sandbox");
+    println!(
+        "{granted} calls began with the access that was recorded, {crossed} of them with more \
+         than the sandbox"
+    );
     assert!(granted > 4_000 && crossed > 400, "{granted} {crossed}");
 }
 
@@ -304,9 +340,14 @@ fn the_same_seed_makes_the_same_world() {
     assert_ne!(r.next(), r.next());
 }
 
-/// The text without what a rename changes: names become what they were called when the digests were made
-/// (`fixtures/renames.txt`), and hashes, which depend on names, become their order of appearance.
-fn without_names(text: &str, old_names: &BTreeMap<&str, &str>, hashes: &mut BTreeMap<String, usize>) -> String {
+/// The text without what a rename changes: names become what they were called when the digests were
+/// made (`fixtures/renames.txt`), and hashes, which depend on names, become their order of
+/// appearance.
+fn without_names(
+    text: &str,
+    old_names: &BTreeMap<&str, &str>,
+    hashes: &mut BTreeMap<String, usize>,
+) -> String {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -325,15 +366,20 @@ fn without_names(text: &str, old_names: &BTreeMap<&str, &str>, hashes: &mut BTre
     out
 }
 
-/// Old logs must fold as they always did, and old inputs must decide as they always did. If this fails, either something
-/// broke, or the change is meant: then `DUNNOCK_BLESS=1` writes the new digests, and the changelog says why.
+/// Old logs must fold as they always did, and old inputs must decide as they always did. If this
+/// fails, either something broke, or the change is meant: then `DUNNOCK_BLESS=1` writes the new
+/// digests, and the changelog says why.
 #[test]
 fn worlds_come_out_as_they_did() {
     let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     let path = fixtures.join("worlds.txt");
-    let renames = std::fs::read_to_string(fixtures.join("renames.txt")).expect("fixtures/renames.txt is there");
-    let old_names: BTreeMap<&str, &str> =
-        renames.lines().filter_map(|line| line.split_once(' ')).map(|(old, new)| (new, old)).collect();
+    let renames = std::fs::read_to_string(fixtures.join("renames.txt"))
+        .expect("fixtures/renames.txt is there");
+    let old_names: BTreeMap<&str, &str> = renames
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(old, new)| (new, old))
+        .collect();
     let digest = |seed: u64| {
         let mut hashes = BTreeMap::new();
         let mut w = World::new(seed);
@@ -341,7 +387,8 @@ fn worlds_come_out_as_they_did() {
             one(&mut w);
         }
         come_to_rest(&mut w);
-        let log: String = w.store.log.iter().map(|e| format!("{} {}\n", e.kind(), e.body())).collect();
+        let log: String =
+            w.store.log.iter().map(|e| format!("{} {}\n", e.kind(), e.body())).collect();
         let log = without_names(&log, &old_names, &mut hashes);
         let mut s = dunnock_core::State::default();
         let mut states = Vec::new();

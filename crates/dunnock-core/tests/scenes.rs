@@ -48,7 +48,8 @@ fn a_declined_call_is_told_to_the_model() {
            allowed 1.2 Policy(\"it is read-only\")
          ! no too risky
            replied
-           finished 1.0 Declined { note: Some(\"too risky\") } the person declined this call: too risky
+           finished 1.0 Declined { note: Some(\"too risky\") } the person declined this call: too \
+         risky
          ! edit z
            replied
            allowed 1.1 Person(QuestionId(2)) as z
@@ -90,7 +91,8 @@ fn always_is_for_calls_of_its_shape_only() {
            step_started 2 holding 170 tokens 0 micros
          < shell: make all x | shell: make $X | shell: make clean
            answered
-           allowed 2.0 Grant(Rule { tool: \"shell\", words: [\"make\", \"all\"], access: Access { network: false, secrets: false, protected: false, unsandboxed: false } })
+           allowed 2.0 Grant(Rule { tool: \"shell\", words: [\"make\", \"all\"], access: Access { \
+         network: false, secrets: false, protected: false, unsandboxed: false } })
            asked q2 shell make $X / why: approval mode \"edits\": commands need approval
            asked q3 shell make clean / why: approval mode \"edits\": commands need approval
            started 2.0",
@@ -113,7 +115,8 @@ fn a_denial_wins_and_what_is_obscure_is_not_let_through() {
     let all = told(Mode::All);
     for line in [
         "finished 1.0 NotRun not allowed: a rule forbids shell rm",
-        "finished 1.1 NotRun not allowed: a deny rule may apply, but the command is too complex to check",
+        "finished 1.1 NotRun not allowed: a deny rule may apply, but the command is too complex \
+         to check",
         "allowed 1.2 Policy(\"the approval mode is all\")",
         "finished 1.3 NotRun not allowed: a rule forbids child",
         "allowed 1.4 Policy(\"the approval mode is all\")",
@@ -121,11 +124,16 @@ fn a_denial_wins_and_what_is_obscure_is_not_let_through() {
         assert!(all.contains(line), "{line} is missing in\n{all}");
     }
     let auto = told(Mode::Auto);
-    assert!(auto.contains("asked q1 shell $X y / why: your deny rule \"shell rm\" may apply"), "{auto}");
+    assert!(
+        auto.contains("asked q1 shell $X y / why: your deny rule \"shell rm\" may apply"),
+        "{auto}"
+    );
     assert!(auto.contains("allowed 1.4 Policy(\"it edits files in the workspace\")"), "{auto}");
     let read = told(Mode::Read);
     assert!(
-        read.contains("finished 1.2 NotRun not allowed: the approval mode is read: nothing may be changed"),
+        read.contains(
+            "finished 1.2 NotRun not allowed: the approval mode is read: nothing may be changed"
+        ),
         "{read}"
     );
 }
@@ -136,7 +144,11 @@ fn a_call_with_broken_arguments_is_neither_asked_about_nor_run() {
         let mut s = scene(Config { mode, ..auto() });
         s.line("> go");
         s.line("< shell: {\"command\": \"rm -rf");
-        assert!(s.out.contains("finished 1.0 NotRun not run: the arguments are not a JSON object"), "{}", s.out);
+        assert!(
+            s.out.contains("finished 1.0 NotRun not run: the arguments are not a JSON object"),
+            "{}",
+            s.out
+        );
         assert!(s.out.contains("step_started 2"), "the model is told and may try again: {}", s.out);
     }
 }
@@ -166,17 +178,28 @@ fn an_edit_that_other_programs_act_on_asks_like_a_command() {
         ".gitmodules",
         ".husky/z",
     ] {
-        assert_eq!((verdict(Mode::Auto, path), verdict(Mode::Edits, path)), ("asks", "asks"), "{path}");
+        assert_eq!(
+            (verdict(Mode::Auto, path), verdict(Mode::Edits, path)),
+            ("asks", "asks"),
+            "{path}"
+        );
         assert_eq!(verdict(Mode::All, path), "runs", "{path}");
     }
-    for path in
-        ["x/.git/hooks/y", ".GIT/config", ".g\u{200d}it/x", "GIT~1/hooks/x", ".git::$INDEX_ALLOCATION/x", ".dunnock/a"]
-    {
+    for path in [
+        "x/.git/hooks/y",
+        ".GIT/config",
+        ".g\u{200d}it/x",
+        "GIT~1/hooks/x",
+        ".git::$INDEX_ALLOCATION/x",
+        ".dunnock/a",
+    ] {
         for mode in [Mode::Auto, Mode::Edits, Mode::All] {
             assert_eq!(verdict(mode, path), "never", "{path}");
         }
     }
-    for path in [".github/labels.yml", "src/config.toml", "envrc", ".gitignore", "workflows/.github", ""] {
+    for path in
+        [".github/labels.yml", "src/config.toml", "envrc", ".gitignore", "workflows/.github", ""]
+    {
         assert_eq!(verdict(Mode::Auto, path), "runs", "{path}");
     }
 }
@@ -186,11 +209,20 @@ fn without_a_box_commands_ask() {
     let mut s = scene(auto());
     let (platform, app) = ("t".to_owned(), "0".to_owned());
     s.owner = 9;
-    s.give(Input::Take(Claim { owner: Owner(9), isolation: Isolation::D, platform, app, untrusted: Some(Hash::ZERO) }));
+    s.give(Input::Take(Claim {
+        owner: Owner(9),
+        isolation: Isolation::D,
+        platform,
+        app,
+        untrusted: Some(Hash::ZERO),
+    }));
     s.line("> go");
     s.line("< shell: touch x | edit: a | shell: ls");
     assert!(
-        s.out.contains("asked q1 shell touch x / why: there is no sandbox here: the command can do whatever you can"),
+        s.out.contains(
+            "asked q1 shell touch x / why: there is no sandbox here: the command can do whatever \
+             you can"
+        ),
         "{}",
         s.out
     );
@@ -271,7 +303,8 @@ fn a_crash_makes_begun_work_unknown_and_repeats_what_may_be_repeated() {
          crash
            owner_changed
            finished 1.0 Unknown outcome unknown: the agent was restarted while this ran
-           asked q1 Dunnock stopped while these calls were running: 1.0. They may or may not have taken effect. Continue?
+           asked q1 Dunnock stopped while these calls were running: 1.0. They may or may not have \
+         taken effect. Continue?
          ! no
            replied
            interrupt_requested
@@ -358,13 +391,15 @@ fn a_plan_and_a_question_of_the_models() {
            prompted go
            preamble_set
            step_started 1 holding 150 tokens 0 micros
-         < update_plan: {\"steps\":[{\"text\":\"a\"}]} | update_plan: nonsense | ask_person: {\"question\":\"blue?\"} | ask_person: 3
+         < update_plan: {\"steps\":[{\"text\":\"a\"}]} | update_plan: nonsense | ask_person: \
+         {\"question\":\"blue?\"} | ask_person: 3
            answered
            planned 1 steps
            finished 1.0 Done noted
            finished 1.1 Failed expected ident at line 1 column 2
            asked q1 blue?
-           finished 1.3 Failed invalid type: integer `3`, expected struct AskPersonArgs at line 1 column 1
+           finished 1.3 Failed invalid type: integer `3`, expected struct AskPersonArgs at line 1 \
+         column 1
          ! edit x
            refused: InvalidAnswer
          ! dark blue
@@ -390,7 +425,11 @@ fn a_prompt_that_comes_while_the_model_thinks_is_told_after_its_answer() {
     for line in ["> first", "> second", "< an answer"] {
         scene.line(line);
     }
-    assert!(scene.out.ends_with("answered \n  step_started 2 holding 170 tokens 0 micros\n"), "{}", scene.out);
+    assert!(
+        scene.out.ends_with("answered \n  step_started 2 holding 170 tokens 0 micros\n"),
+        "{}",
+        scene.out
+    );
     let request = dunnock_core::Transcript::fold(None, (1..).zip(&scene.log)).request().unwrap();
     let told: Vec<String> = request
         .messages()
@@ -408,11 +447,15 @@ fn a_prompt_that_comes_while_the_model_thinks_is_told_after_its_answer() {
 fn while_it_is_asked_whether_to_go_on_nothing_goes_on() {
     let scene = play(Config { mode: Mode::Edits, ..auto() }, "> go\n< edit: a | edit: b\ncrash");
     assert!(
-        scene.out.ends_with("asked q1 Dunnock stopped while these calls were running: 1.0. They may or may not have taken effect. Continue?\n"),
+        scene.out.ends_with(
+            "asked q1 Dunnock stopped while these calls were running: 1.0. They may or may not \
+             have taken effect. Continue?\n"
+        ),
         "{}",
         scene.out
     );
-    let yes = play(Config { mode: Mode::Edits, ..auto() }, "> go\n< edit: a | edit: b\ncrash\n! yes");
+    let yes =
+        play(Config { mode: Mode::Edits, ..auto() }, "> go\n< edit: a | edit: b\ncrash\n! yes");
     assert!(yes.out.ends_with("replied \n  started 1.1\n"), "{}", yes.out);
 }
 
@@ -432,10 +475,16 @@ fn a_rewind_does_not_overwrite_files_that_could_not_be_kept() {
     }
     scene.line("> meanwhile");
     let mark = scene.s.dirty.unwrap();
-    scene.work(EffectOutcome::Checkpointed(Checkpointed { tree: None, mark, note: Some("no room".into()) }));
+    scene.work(EffectOutcome::Checkpointed(Checkpointed {
+        tree: None,
+        mark,
+        note: Some("no room".into()),
+    }));
     assert!(
         scene.out.contains("rewind_failed")
-            && !wanted(&scene.s, Owner(1)).iter().any(|e| matches!(e, dunnock_core::Effect::Restore { .. })),
+            && !wanted(&scene.s, Owner(1))
+                .iter()
+                .any(|e| matches!(e, dunnock_core::Effect::Restore { .. })),
         "{}",
         scene.out
     );
@@ -448,7 +497,8 @@ fn a_rewind_does_not_overwrite_files_that_could_not_be_kept() {
 
 #[test]
 fn arguments_that_were_not_parsed_do_not_pass_a_denial() {
-    let deny = vec![Rule { tool: "shell".into(), words: vec!["rm".into()], access: Access::NOTHING }];
+    let deny =
+        vec![Rule { tool: "shell".into(), words: vec!["rm".into()], access: Access::NOTHING }];
     let config = Config { mode: Mode::Ask, deny, ..auto() };
     let scene = play(config.clone(), "> go\n< shell: touch y\n! edit rm x");
     assert!(scene.out.ends_with("refused: InvalidAnswer\n"), "{}", scene.out);
@@ -459,10 +509,14 @@ fn arguments_that_were_not_parsed_do_not_pass_a_denial() {
 #[test]
 fn going_in_circles_is_told_once_and_then_asked() {
     let config = Config { checkpoints: true, mode: Mode::All, ..auto() };
-    let round = |n: u32, command: &str, result: &str| format!("< shell: {command}\n= {n}.0 {result}\nkept");
+    let round =
+        |n: u32, command: &str, result: &str| format!("< shell: {command}\n= {n}.0 {result}\nkept");
     let rounds = |rounds: &[(&str, &str)]| {
-        let lines: Vec<String> =
-            rounds.iter().zip(1..).map(|((command, result), n)| round(n, command, result)).collect();
+        let lines: Vec<String> = rounds
+            .iter()
+            .zip(1..)
+            .map(|((command, result), n)| round(n, command, result))
+            .collect();
         play(config.clone(), &format!("> go\nkept\n{}", lines.join("\n")))
     };
     let told = |scene: &crate::stage::Scene| scene.out.matches("noticed").count();
@@ -480,7 +534,8 @@ fn going_in_circles_is_told_once_and_then_asked() {
     assert_eq!((told(&steps), asked(&steps)), (1, 1), "circles of two: {}", steps.out);
     let wide = |n: usize| {
         let names: Vec<String> = (0..n).map(|k| format!("c{k}")).collect();
-        let all: Vec<(&str, &str)> = names.iter().chain(&names).map(|name| (name.as_str(), "x")).collect();
+        let all: Vec<(&str, &str)> =
+            names.iter().chain(&names).map(|name| (name.as_str(), "x")).collect();
         told(&rounds(&all))
     };
     assert_eq!((wide(6), wide(7)), (1, 0), "circles of up to six are seen");
@@ -489,7 +544,11 @@ fn going_in_circles_is_told_once_and_then_asked() {
     let mut files = play(config.clone(), "> go\nkept\n< shell: make\n= 1.0 no");
     for (n, tree) in [(2, "t2"), (3, "t3")] {
         let mark = files.s.dirty.unwrap();
-        files.work(EffectOutcome::Checkpointed(Checkpointed { tree: Some(Tree(tree.into())), mark, note: None }));
+        files.work(EffectOutcome::Checkpointed(Checkpointed {
+            tree: Some(Tree(tree.into())),
+            mark,
+            note: None,
+        }));
         files.line("< shell: make");
         files.line(&format!("= {n}.0 no"));
     }
@@ -498,7 +557,11 @@ fn going_in_circles_is_told_once_and_then_asked() {
         Config { checkpoints: false, ..config.clone() },
         "> go\n< shell: a\n= 1.0 x\n< shell: a\n= 2.0 x\n< shell: a\n= 3.0 x",
     );
-    assert_eq!((told(&unknown), asked(&unknown)), (0, 0), "where files are not known nothing is concluded");
+    assert_eq!(
+        (told(&unknown), asked(&unknown)),
+        (0, 0),
+        "where files are not known nothing is concluded"
+    );
     let mut person = rounds(&[("make", "no"), ("make", "no")]);
     person.line("> try again");
     person.line("< shell: make");
@@ -517,7 +580,12 @@ fn an_answer_to_what_was_not_shown_is_refused() {
         s.command(Command::Reply { question: asked.id, hash, answer: Answer::Yes, note: None });
         assert!(s.out.ends_with("refused: Changed\n"), "{}", s.out);
     }
-    s.command(Command::Reply { question: asked.id, hash: asked.hash, answer: Answer::Yes, note: None });
+    s.command(Command::Reply {
+        question: asked.id,
+        hash: asked.hash,
+        answer: Answer::Yes,
+        note: None,
+    });
     assert!(s.out.contains("allowed 1.0 Person(QuestionId(1))"), "{}", s.out);
 }
 
@@ -535,12 +603,18 @@ fn a_question_carries_the_reason_the_isolation_the_access_and_the_rule() {
     let unsandboxed = Access { unsandboxed: true, ..Access::NOTHING };
     let npm = asked_for(Mode::Auto, "npm install").unwrap();
     assert_eq!(npm.reasons, [Reason::UsesNetwork { program: "npm".into() }]);
-    assert_eq!((&npm.request, npm.isolation, npm.access), (&RequestKind::Network, Some(Isolation::A), network));
+    assert_eq!(
+        (&npm.request, npm.isolation, npm.access),
+        (&RequestKind::Network, Some(Isolation::A), network)
+    );
     let words = vec!["npm".to_owned(), "install".to_owned()];
     assert_eq!(npm.rule, Some(Rule { tool: "shell".into(), words, access: network }));
     let sudo = asked_for(Mode::Auto, "sudo ls").unwrap();
     assert_eq!(sudo.reasons, [Reason::ActsOnMachine { program: "sudo".into() }]);
-    assert_eq!((&sudo.request, sudo.access, sudo.rule), (&RequestKind::Unsandboxed, unsandboxed, None));
+    assert_eq!(
+        (&sudo.request, sudo.access, sudo.rule),
+        (&RequestKind::Unsandboxed, unsandboxed, None)
+    );
     let kinds = [
         ("git reset --hard", RequestKind::Destructive),
         ("cat .env", RequestKind::Secrets),
@@ -576,10 +650,19 @@ fn a_yes_counts_for_the_isolation_that_was_shown() {
     s.line("< shell: make");
     let (platform, app) = ("t".to_owned(), "0".to_owned());
     s.owner = 9;
-    s.give(Input::Take(Claim { owner: Owner(9), isolation: Isolation::D, platform, app, untrusted: None }));
+    s.give(Input::Take(Claim {
+        owner: Owner(9),
+        isolation: Isolation::D,
+        platform,
+        app,
+        untrusted: None,
+    }));
     s.line("! yes");
     let call = s.s.calls[0].clone();
-    assert_eq!((call.level, s.s.level(), s.s.weaker(&call)), (Some(Isolation::A), Isolation::D, true));
+    assert_eq!(
+        (call.level, s.s.level(), s.s.weaker(&call)),
+        (Some(Isolation::A), Isolation::D, true)
+    );
 }
 
 /// Other arguments get what they need, and never more than was shown.
@@ -621,10 +704,15 @@ fn writing_to_a_process_that_was_let_out_asks() {
         if !s.s.questions.is_empty() {
             s.line("! yes");
         }
-        for line in ["= 1.0 started", "< process_start: make x", "= 2.0 started", "< process_write: ls"] {
+        for line in
+            ["= 1.0 started", "< process_start: make x", "= 2.0 started", "< process_write: ls"]
+        {
             s.line(line);
         }
-        s.s.questions.first().and_then(|q| Some(q.kind.approval()?.reasons.clone())).unwrap_or_default()
+        s.s.questions
+            .first()
+            .and_then(|q| Some(q.kind.approval()?.reasons.clone()))
+            .unwrap_or_default()
     };
     assert_eq!(told("make run"), [], "in the sandbox nothing asks");
     assert_eq!(told("ssh host"), [Reason::FeedsProcess]);
@@ -636,7 +724,12 @@ fn an_answer_has_so_many_calls_and_no_more() {
     s.line("> go");
     let calls: Vec<&str> = (0..502).map(|_| "view: a").collect();
     s.line(&format!("< {}", calls.join(" | ")));
-    assert_eq!(s.out.matches("NotRun not run: an answer has at most 500 calls").count(), 2, "{}", s.out.len());
+    assert_eq!(
+        s.out.matches("NotRun not run: an answer has at most 500 calls").count(),
+        2,
+        "{}",
+        s.out.len()
+    );
     assert!(s.out.contains("allowed 1.499 ") && s.out.contains("finished 1.500 NotRun"));
 }
 
@@ -651,8 +744,17 @@ fn what_was_allowed_remembers_its_box() {
     assert!(s.s.calls.iter().all(|call| !s.s.weaker(call)));
     let (platform, app) = ("t".to_owned(), "0".to_owned());
     s.owner = 9;
-    s.give(Input::Take(Claim { owner: Owner(9), isolation: Isolation::C, platform, app, untrusted: None }));
+    s.give(Input::Take(Claim {
+        owner: Owner(9),
+        isolation: Isolation::C,
+        platform,
+        app,
+        untrusted: None,
+    }));
     assert!(
-        s.s.calls.iter().filter(|call| !call.finished()).all(|call| s.s.weaker(call) == (call.class == Class::Command))
+        s.s.calls
+            .iter()
+            .filter(|call| !call.finished())
+            .all(|call| s.s.weaker(call) == (call.class == Class::Command))
     );
 }

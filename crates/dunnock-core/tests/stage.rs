@@ -1,11 +1,15 @@
 //! A stage for scenes: what goes in on the left, the events that come out below.
 //!
-//! `> words` a prompt, `< words` an answer, `< tool: args` a call in it (several with `|`), `= 1.0 words` a call's end,
-//! `! yes`, `! no note`, `! edit args`, `! words` an answer to the first question, `stop`, `go`, `crash`, `fail words`.
+//! `> words` a prompt, `< words` an answer, `< tool: args` a call in it (several with `|`), `= 1.0
+//! words` a call's end, `! yes`, `! no note`, `! edit args`, `! words` an answer to the first
+//! question, `stop`, `go`, `crash`, `fail words`.
 
 use crate::inputs::preamble;
 use dunnock_core::policy::Policy;
-use dunnock_core::{Claim, DecideContext, EffectOutcome, Input, Previews, Report, State, apply, begin, decide, wanted};
+use dunnock_core::{
+    Claim, DecideContext, EffectOutcome, Input, Previews, Report, State, apply, begin, decide,
+    wanted,
+};
 use dunnock_proto::*;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -29,7 +33,8 @@ pub fn scene(config: Config) -> Scene {
     }
     .into();
     apply(&mut s, &created);
-    let mut scene = Scene { s, owner: 0, serial: 0, out: String::new(), log: vec![created], day_left: None };
+    let mut scene =
+        Scene { s, owner: 0, serial: 0, out: String::new(), log: vec![created], day_left: None };
     scene.take();
     scene.out.clear();
     scene
@@ -39,7 +44,13 @@ impl Scene {
     pub fn take(&mut self) {
         self.owner += 1;
         let (platform, app) = ("t".to_owned(), "0".to_owned());
-        let take = Claim { owner: Owner(self.owner), isolation: Isolation::A, platform, app, untrusted: None };
+        let take = Claim {
+            owner: Owner(self.owner),
+            isolation: Isolation::A,
+            platform,
+            app,
+            untrusted: None,
+        };
         self.give(Input::Take(take));
     }
 
@@ -47,7 +58,12 @@ impl Scene {
         let me = Owner(self.owner);
         match decide(
             &self.s,
-            &DecideContext { day_left: self.day_left, tree_at: None, preamble_drift: None, policy: Policy::default() },
+            &DecideContext {
+                day_left: self.day_left,
+                tree_at: None,
+                preamble_drift: None,
+                policy: Policy::default(),
+            },
             input,
         ) {
             Err(refused) => writeln!(self.out, "  refused: {refused:?}").unwrap(),
@@ -59,9 +75,15 @@ impl Scene {
             }
         }
         // The preamble comes by itself.
-        if wanted(&self.s, me).iter().any(|e| matches!(e, dunnock_core::Effect::RenderPreamble { .. })) {
+        if wanted(&self.s, me)
+            .iter()
+            .any(|e| matches!(e, dunnock_core::Effect::RenderPreamble { .. }))
+        {
             let preamble = preamble(&self.s.config.model, 0);
-            self.give(Input::Report(Report { owner: me, work: EffectOutcome::PreambleSet(preamble) }));
+            self.give(Input::Report(Report {
+                owner: me,
+                work: EffectOutcome::PreambleSet(preamble),
+            }));
         }
     }
 
@@ -71,7 +93,10 @@ impl Scene {
         let detail = match event {
             Event::Prompted(e) => e.text.to_string(),
             Event::StepStarted(e) => {
-                format!("{} holding {} tokens {} micros", e.step, e.reserved.tokens, e.reserved.micros)
+                format!(
+                    "{} holding {} tokens {} micros",
+                    e.step, e.reserved.tokens, e.reserved.micros
+                )
             }
             Event::Asked(e) => {
                 let view = e.kind.view();
@@ -83,12 +108,19 @@ impl Scene {
                 format!("{} {text}{why}{}", e.question, view.reasons.join("; "))
             }
             Event::Allowed(e) => {
-                format!("{} {:?}{}", e.call, e.by, e.args.as_ref().map_or(String::new(), |a| format!(" as {a}")))
+                format!(
+                    "{} {:?}{}",
+                    e.call,
+                    e.by,
+                    e.args.as_ref().map_or(String::new(), |a| format!(" as {a}"))
+                )
             }
             Event::Started(e) => e.call.to_string(),
             Event::CheckCalled(e) => format!("{} {} try {}", e.call, e.args, e.tried),
             Event::Finished(e) => format!("{} {:?} {}", e.call, e.outcome, e.shown),
-            Event::Ended(e) => format!("{:?} {:?}{}", e.reason, e.proof, if e.hold { " held" } else { "" }),
+            Event::Ended(e) => {
+                format!("{:?} {:?}{}", e.reason, e.proof, if e.hold { " held" } else { "" })
+            }
             Event::CompactionStarted(e) => format!("{:?} upto {}", e.strength, e.upto),
             Event::CompactionFailed(e) => e.error.clone(),
             Event::Planned(e) => format!("{} steps", e.steps.len()),
@@ -111,7 +143,17 @@ impl Scene {
         let (step, model, wire) = (self.s.step, "m/1".into(), "chat".into());
         let attempts = vec![Attempt { at: At(1), ms: 7, error: None, usage: Usage::default() }];
         let stop = Stop::End;
-        let answered = Answered { step, attempts, model, wire, parts, stop, usage, request: Hash::ZERO, raw: None };
+        let answered = Answered {
+            step,
+            attempts,
+            model,
+            wire,
+            parts,
+            stop,
+            usage,
+            request: Hash::ZERO,
+            raw: None,
+        };
         self.work(EffectOutcome::Answer(answered, Previews::new()));
     }
 
@@ -123,7 +165,8 @@ impl Scene {
             "<" => {
                 let part = |text: &str| match text.split_once(": ") {
                     Some((tool, args)) => {
-                        // Words become an object; what is written as JSON, or as broken JSON, stays as it is.
+                        // Words become an object; what is written as JSON, or as broken JSON, stays
+                        // as it is.
                         let session = matches!(tool, "ask_person" | "update_plan");
                         let args = if session || args.starts_with('{') {
                             args.into()
@@ -131,7 +174,13 @@ impl Scene {
                             format!("{{\"command\":\"{args}\"}}")
                         };
                         let (id, tool, args) = ("call_0".into(), tool.into(), args.into());
-                        Part::Call(Arc::new(CallPart { id, tool, args, recovered: false, fault: None }))
+                        Part::Call(Arc::new(CallPart {
+                            id,
+                            tool,
+                            args,
+                            recovered: false,
+                            fault: None,
+                        }))
                     }
                     None => Part::Text { text: text.into() },
                 };
@@ -144,10 +193,15 @@ impl Scene {
                 let (call, shown) = rest.split_once(' ').unwrap();
                 let outcome = if shown == "failed" { Outcome::Failed } else { Outcome::Done };
                 let call = call.parse().unwrap();
-                self.work(EffectOutcome::Output(Finished { ms: 5, ..Finished::plain(call, outcome, shown) }));
+                self.work(EffectOutcome::Output(Finished {
+                    ms: 5,
+                    ..Finished::plain(call, outcome, shown)
+                }));
             }
             "!" => {
-                let Some(q) = self.s.questions.first().cloned() else { panic!("nothing is asked at {line}") };
+                let Some(q) = self.s.questions.first().cloned() else {
+                    panic!("nothing is asked at {line}")
+                };
                 let (first, more) = rest.split_once(' ').unwrap_or((rest, ""));
                 let note = (!more.is_empty()).then(|| more.to_owned());
                 let answer = match first {
@@ -156,7 +210,8 @@ impl Scene {
                     "edit" => Answer::Edit { args: more.into() },
                     "always" => {
                         let (tool, words) = more.split_once(' ').unwrap_or((more, ""));
-                        let words = words.split(' ').filter(|w| !w.is_empty()).map(str::to_owned).collect();
+                        let words =
+                            words.split(' ').filter(|w| !w.is_empty()).map(str::to_owned).collect();
                         let rule = Rule { tool: tool.into(), words, access: Access::NOTHING };
                         Answer::Always { rule }
                     }
@@ -210,7 +265,11 @@ impl Scene {
             "timer_fired" => self.work(EffectOutcome::TimerFired(At(9))),
             "kept" => {
                 let mark = self.s.dirty.unwrap_or(0);
-                self.work(EffectOutcome::Checkpointed(Checkpointed { tree: Some(Tree("t".into())), mark, note: None }));
+                self.work(EffectOutcome::Checkpointed(Checkpointed {
+                    tree: Some(Tree("t".into())),
+                    mark,
+                    note: None,
+                }));
             }
             other => panic!("no such line: {other}"),
         }
@@ -226,7 +285,8 @@ pub fn play(config: Config, script: &str) -> Scene {
 /// The script and, after each line, the events it made.
 #[track_caller]
 pub fn check(config: Config, script_and_facts: &str) -> Scene {
-    let expected: Vec<&str> = script_and_facts.lines().map(str::trim_end).filter(|l| !l.trim().is_empty()).collect();
+    let expected: Vec<&str> =
+        script_and_facts.lines().map(str::trim_end).filter(|l| !l.trim().is_empty()).collect();
     let indent = expected.iter().skip(1).map(|l| l.len() - l.trim_start().len()).min().unwrap_or(0);
     let expected: Vec<&str> =
         expected.iter().enumerate().map(|(n, l)| if n == 0 { *l } else { &l[indent..] }).collect();

@@ -1,11 +1,12 @@
-//! A world for one session: a shared log, processes that drive it or only answer, and everything that goes wrong.
+//! A world for one session: a shared log, processes that drive it or only answer, and everything
+//! that goes wrong.
 
 use crate::inputs::{self, Raw};
 use crate::rng::Rng;
 use dunnock_core::policy::Policy;
 use dunnock_core::{
-    DecideContext, Effect, EffectOutcome, Fold, Input, Report, Request, State, Transcript, apply, begin, decide,
-    stopping, wanted,
+    DecideContext, Effect, EffectOutcome, Fold, Input, Report, Request, State, Transcript, apply,
+    begin, decide, stopping, wanted,
 };
 use dunnock_proto::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,13 @@ pub enum Append {
 }
 
 impl Store {
-    fn append(&mut self, r: &mut Rng, after: Seq, events: &[Event], id: Option<&InputId>) -> Append {
+    fn append(
+        &mut self,
+        r: &mut Rng,
+        after: Seq,
+        events: &[Event],
+        id: Option<&InputId>,
+    ) -> Append {
         if let Some(seq) = id.and_then(|id| self.inputs.get(id)) {
             return Append::Repeated(*seq);
         }
@@ -162,19 +169,35 @@ impl World {
         let mut tally = Tally::default();
         tally.kinds.insert(first.kind(), 1);
         let store = Store { log: vec![first], inputs: BTreeMap::new() };
-        Self { r, store, driver: None, serial: 0, begun: BTreeMap::new(), sent: Vec::new(), tally, lists: Vec::new() }
+        Self {
+            r,
+            store,
+            driver: None,
+            serial: 0,
+            begun: BTreeMap::new(),
+            sent: Vec::new(),
+            tally,
+            lists: Vec::new(),
+        }
     }
 
     pub fn now(&mut self) -> DecideContext {
         let tree_at = self.r.chance(70).then(|| Tree("t".into()));
         let source = |n: u64| Source { name: "AGENTS.md".into(), hash: Hash::of(&[n as u8]) };
-        let news =
-            self.r.chance(10).then(|| Noticed { sources: vec![source(self.r.below(3))], ..Noticed::plain("news") });
+        let news = self
+            .r
+            .chance(10)
+            .then(|| Noticed { sources: vec![source(self.r.below(3))], ..Noticed::plain("news") });
         let policy = match self.lists.as_slice() {
             [] => Policy::default(),
             lists => *self.r.pick(lists).expect("some lists"),
         };
-        DecideContext { day_left: self.r.chance(10).then(|| self.r.below(400)), tree_at, preamble_drift: news, policy }
+        DecideContext {
+            day_left: self.r.chance(10).then(|| self.r.below(400)),
+            tree_at,
+            preamble_drift: news,
+            policy,
+        }
     }
 
     fn order(&mut self, command: Command, version: Seq) -> CommandRequest {
@@ -200,7 +223,8 @@ impl World {
         came
     }
 
-    /// Before the first event there is no session; after an event of a later release nothing is written or wanted.
+    /// Before the first event there is no session; after an event of a later release nothing is
+    /// written or wanted.
     pub fn closed_doors(&mut self) {
         let input = Input::Order(self.order(Command::Run, 0));
         let none = decide(&State::default(), &DecideContext::default(), input.clone());
@@ -211,11 +235,14 @@ impl World {
         assert_eq!(later.seq, self.store.log.len() as Seq + 2, "what cannot be read still counts");
         let owner = later.owner.map_or(Owner(1), |seat| seat.owner);
         assert!(
-            wanted(&later, owner).is_empty() && begin(&later, owner).is_empty() && stopping(&later, owner).is_empty()
+            wanted(&later, owner).is_empty()
+                && begin(&later, owner).is_empty()
+                && stopping(&later, owner).is_empty()
         );
-        for (got, want) in
-            [(none, Refused::NoSession), (decide(&later, &DecideContext::default(), input), Refused::ReadOnly)]
-        {
+        for (got, want) in [
+            (none, Refused::NoSession),
+            (decide(&later, &DecideContext::default(), input), Refused::ReadOnly),
+        ] {
             assert_eq!(got, Err(want.clone()));
             *self.tally.refusals.entry(format!("{want:?}")).or_default() += 1;
         }
@@ -236,7 +263,8 @@ impl World {
             && self.r.chance(20)
         {
             let again = self.give(&mut process, Input::Order(order));
-            let fine = matches!(again, Came::Accepted(s) if s == seq) || matches!(again, Came::Refused(_));
+            let fine =
+                matches!(again, Came::Accepted(s) if s == seq) || matches!(again, Came::Refused(_));
             assert!(fine, "a repeated command did something new: {again:?}");
         }
         came
@@ -305,7 +333,11 @@ impl World {
             let mut events = match decided {
                 Ok(events) => events,
                 Err(refused) => {
-                    let name = format!("{refused:?}").split_whitespace().next().unwrap_or_default().to_owned();
+                    let name = format!("{refused:?}")
+                        .split_whitespace()
+                        .next()
+                        .unwrap_or_default()
+                        .to_owned();
                     *self.tally.refusals.entry(name).or_default() += 1;
                     return if self.tend(p) { Came::Refused(refused) } else { Came::Died };
                 }
@@ -333,7 +365,8 @@ impl World {
                     continue;
                 }
                 Append::Unsure => {
-                    let stored = self.store.log.len() as Seq == after + events.len() as Seq && !events.is_empty();
+                    let stored = self.store.log.len() as Seq == after + events.len() as Seq
+                        && !events.is_empty();
                     if !stored {
                         continue;
                     }
@@ -355,7 +388,8 @@ impl World {
         panic!("an input was retried twenty times");
     }
 
-    /// A driver that is poked: it reads what others wrote, begins what may begin and reconciles. False if it lost.
+    /// A driver that is poked: it reads what others wrote, begins what may begin and reconciles.
+    /// False if it lost.
     fn tend(&mut self, p: &mut Process) -> bool {
         if !p.catch_up(&self.store) && p.drives {
             return false;
@@ -383,7 +417,9 @@ impl World {
         for (effect, told) in &mut p.running {
             *told |= !want.contains(effect);
         }
-        p.running.retain(|e, told| !*told || !matches!(e, Effect::AskPerson { .. } | Effect::Wake { .. }));
+        p.running.retain(|e, told| {
+            !*told || !matches!(e, Effect::AskPerson { .. } | Effect::Wake { .. })
+        });
         for effect in stopping(&p.state, p.me) {
             p.running.entry(effect).or_insert(true);
         }
@@ -396,7 +432,9 @@ impl World {
                     let recovery = p.state.call(*call).expect("a call in work").recovery;
                     self.begun.entry(*call).or_default().push((recovery, p.me));
                 }
-                Effect::AskModel { step } | Effect::WriteOutbox { step } | Effect::AwaitInbox { step } => {
+                Effect::AskModel { step }
+                | Effect::WriteOutbox { step }
+                | Effect::AwaitInbox { step } => {
                     let request: Request = p.transcript.request().expect("a step has a request");
                     assert_eq!(request.step, *step);
                     self.tally.requests += 1;

@@ -51,7 +51,8 @@ async fn gone(summary: &mut tokio::sync::watch::Receiver<crate::driver::SessionS
 async fn serve(handle: Handle, stream: UnixStream) -> Option<()> {
     let (read, mut write) = stream.into_split();
     let mut lines = BufReader::new(read);
-    let first = tokio::time::timeout(Duration::from_secs(5), next_line(&mut lines, SHORT)).await.ok()??;
+    let first =
+        tokio::time::timeout(Duration::from_secs(5), next_line(&mut lines, SHORT)).await.ok()??;
     let hello: Hello = serde_json::from_str(&first).ok()?;
     let (link, app) = (LINK_VERSION, handle.world.app.clone());
     if hello.link != link {
@@ -84,13 +85,19 @@ async fn serve(handle: Handle, stream: UnixStream) -> Option<()> {
     Some(())
 }
 
-async fn take_orders(handle: Handle, mut lines: BufReader<OwnedReadHalf>, answers: mpsc::Sender<Frame>) {
+async fn take_orders(
+    handle: Handle,
+    mut lines: BufReader<OwnedReadHalf>,
+    answers: mpsc::Sender<Frame>,
+) {
     while let Some(line) = next_line(&mut lines, LONGEST).await {
         let Ok(Up::Command(order)) = serde_json::from_str::<Up>(&line) else { return };
         let id = order.id.clone();
         let frame = match handle.order(order).await {
             Some(Ok(seq)) => Frame::Accepted { id, seq },
-            Some(Err((why, version, questions))) => Frame::Refused { id, reason: why, version, questions },
+            Some(Err((why, version, questions))) => {
+                Frame::Refused { id, reason: why, version, questions }
+            }
             None => return,
         };
         if answers.send(frame).await.is_err() {
@@ -133,7 +140,12 @@ pub(crate) enum NotAttached {
 }
 
 impl Attached {
-    pub(crate) async fn connect(socket: &Path, app: &str, session: &SessionId, from: Seq) -> Result<Self, NotAttached> {
+    pub(crate) async fn connect(
+        socket: &Path,
+        app: &str,
+        session: &SessionId,
+        from: Seq,
+    ) -> Result<Self, NotAttached> {
         let stream = match tokio::time::timeout(PATIENCE, UnixStream::connect(socket)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(_)) => return Err(NotAttached::Nobody),

@@ -5,7 +5,8 @@ use crate::ports::Ports;
 use dunnock_core::ports::{Blob, CancellationToken, DeltaSink, ToolCall};
 use dunnock_core::{Call, EffectOutcome, Stage};
 use dunnock_proto::{
-    Baseline, Baselined, CallId, CallPart, Class, Hash, Isolation, Recovery, Role, SessionId, Step, Tree, VerifyArgs,
+    Baseline, Baselined, CallId, CallPart, Class, Hash, Isolation, Recovery, Role, SessionId, Step,
+    Tree, VerifyArgs,
 };
 use std::sync::Arc;
 
@@ -26,7 +27,11 @@ pub(crate) fn none(tree: Tree, of: Hash, why: String) -> Baselined {
 }
 
 impl Baselining {
-    pub(crate) async fn run(self, world: Ports, halt: CancellationToken) -> (EffectOutcome, Vec<Blob>) {
+    pub(crate) async fn run(
+        self,
+        world: Ports,
+        halt: CancellationToken,
+    ) -> (EffectOutcome, Vec<Blob>) {
         let copy = match &world.checkpoints {
             Some(keeper) => keeper.copy(&self.workspace, &self.tree).await,
             None => Err("checkpoints are not available here".into()),
@@ -35,7 +40,11 @@ impl Baselining {
             Ok(copy) => copy,
             Err(why) => {
                 return (
-                    EffectOutcome::Baselined(none(self.tree, self.of, format!("the files could not be copied: {why}"))),
+                    EffectOutcome::Baselined(none(
+                        self.tree,
+                        self.of,
+                        format!("the files could not be copied: {why}"),
+                    )),
                     Vec::new(),
                 );
             }
@@ -43,21 +52,34 @@ impl Baselining {
         let mut checks = Vec::new();
         for (command, index) in self.commands.iter().zip(0..) {
             if halt.is_cancelled() {
-                return (EffectOutcome::Baselined(none(self.tree, self.of, "interrupted".into())), Vec::new());
+                return (
+                    EffectOutcome::Baselined(none(self.tree, self.of, "interrupted".into())),
+                    Vec::new(),
+                );
             }
             let quiet: DeltaSink = Arc::new(|_| {});
-            let (finished, _) = world.tools.run(self.job(command, index, copy.path()), quiet, halt.clone()).await;
+            let (finished, _) =
+                world.tools.run(self.job(command, index, copy.path()), quiet, halt.clone()).await;
             let (outcome, exit, ms) = (finished.outcome, finished.exit, finished.ms);
             let shown = finished.shown.replace(copy.path(), &self.workspace).into();
             checks.push(Baseline { command: command.clone(), outcome, exit, ms, shown });
         }
         let note = copy.lacks();
-        (EffectOutcome::Baselined(Baselined { tree: self.tree, of: self.of, checks, note }), Vec::new())
+        (
+            EffectOutcome::Baselined(Baselined { tree: self.tree, of: self.of, checks, note }),
+            Vec::new(),
+        )
     }
 
     fn job(&self, command: &str, index: u16, folder: &str) -> ToolCall {
         let args: Arc<str> = VerifyArgs { command: command.into() }.text().into();
-        let part = CallPart { id: String::new(), tool: "verify".into(), args, recovered: false, fault: None };
+        let part = CallPart {
+            id: String::new(),
+            tool: "verify".into(),
+            args,
+            recovered: false,
+            fault: None,
+        };
         let id = CallId { step: self.step, index };
         let call = Call {
             stage: Stage::Allowed,
@@ -66,6 +88,13 @@ impl Baselining {
             ..Call::new(id, Arc::new(part), Class::Command, Recovery::Repeat, Some(Role::Work))
         };
         let (session, level) = (self.session.clone(), self.level);
-        ToolCall { session, workspace: folder.into(), call, isolation: level, seen: Arc::default(), closed: None }
+        ToolCall {
+            session,
+            workspace: folder.into(),
+            call,
+            isolation: level,
+            seen: Arc::default(),
+            closed: None,
+        }
     }
 }

@@ -24,7 +24,12 @@ impl Loaded {
     /// The state before the first event.
     #[must_use]
     pub fn empty() -> Self {
-        Self { state: State::default(), transcript: Transcript::default(), chain: Hash::ZERO, reserved_at: At(0) }
+        Self {
+            state: State::default(),
+            transcript: Transcript::default(),
+            chain: Hash::ZERO,
+            reserved_at: At(0),
+        }
     }
 
     /// Folds in one stored event.
@@ -75,7 +80,11 @@ pub async fn load(log: &dyn Log, session: &SessionId) -> Result<Loaded, LogError
 }
 
 /// Folds a session up to an event.
-pub(crate) async fn load_upto(log: &dyn Log, session: &SessionId, upto: Seq) -> Result<Loaded, LogError> {
+pub(crate) async fn load_upto(
+    log: &dyn Log,
+    session: &SessionId,
+    upto: Seq,
+) -> Result<Loaded, LogError> {
     let tip = log.tip(session).await?;
     let mut loaded = Loaded::empty();
     let mut again = false;
@@ -114,8 +123,8 @@ pub(crate) async fn load_upto(log: &dyn Log, session: &SessionId, upto: Seq) -> 
                 if past.state.seq < at {
                     let (has, need) = (past.state.seq, at);
                     return Err(LogError::Damaged(format!(
-                        "the session it was forked from is incomplete: \
-                         {parent} has {has} of {need} events"
+                        "the session it was forked from is incomplete: {parent} has {has} of \
+                         {need} events"
                     )));
                 }
                 Some(past.transcript)
@@ -182,6 +191,9 @@ pub async fn check_chain(log: &dyn Log, session: &SessionId) -> Result<(Seq, Has
     match bad {
         None if last_changed => Err(changed(seq)),
         None => Ok((seq, chain)),
-        Some(at) => Err(LogError::Damaged(format!("event {} or {at} of {session} was changed", at.saturating_sub(1)))),
+        Some(at) => Err(LogError::Damaged(format!(
+            "event {} or {at} of {session} was changed",
+            at.saturating_sub(1)
+        ))),
     }
 }

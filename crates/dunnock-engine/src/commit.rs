@@ -10,9 +10,13 @@ use crate::driver::{Answer, Driver, Mail, Pending, Stopped};
 use crate::ports::Ports;
 use dunnock_core::policy::Policy;
 use dunnock_core::ports::{Appended, Batch, Blob, Charge, Ledger, Listing, Log, LogError};
-use dunnock_core::{DecideContext, EffectOutcome, FileHistory, Input, Report, State, apply, begin, decide, failpoint};
+use dunnock_core::{
+    DecideContext, EffectOutcome, FileHistory, Input, Report, State, apply, begin, decide,
+    failpoint,
+};
 use dunnock_proto::{
-    At, Cause, Command, Decoded, Event, InputId, Noticed, Record, Refused, RewindTo, Seq, SessionId, Tree, seal,
+    At, Cause, Command, Decoded, Event, InputId, Noticed, Record, Refused, RewindTo, Seq,
+    SessionId, Tree, seal,
 };
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -37,7 +41,8 @@ struct Decided {
 impl Driver {
     /// Makes the events of the inputs durable, applies them and answers the senders.
     pub(crate) async fn commit(&mut self, mut inputs: Vec<Pending>) -> Result<(), Stopped> {
-        let mut blobs: Vec<Blob> = inputs.iter_mut().flat_map(|p| std::mem::take(&mut p.blobs)).collect();
+        let mut blobs: Vec<Blob> =
+            inputs.iter_mut().flat_map(|p| std::mem::take(&mut p.blobs)).collect();
         blobs.dedup_by_key(|b| b.hash);
         let mut delay = Duration::from_millis(10);
         let mut tries = 0;
@@ -88,7 +93,9 @@ impl Driver {
                     self.wait_for_room(delay).await?;
                     delay = (delay * 2).min(Duration::from_secs(2));
                 }
-                Err(error @ (LogError::Failed(_) | LogError::Damaged(_))) => return Err(error.into()),
+                Err(error @ (LogError::Failed(_) | LogError::Damaged(_))) => {
+                    return Err(error.into());
+                }
             }
         }
     }
@@ -123,7 +130,12 @@ impl Driver {
             let news = news(&self.world, &next, &pending.input);
             let events = match decide(
                 &next,
-                &DecideContext { day_left, tree_at, preamble_drift: news, policy: Policy::default() },
+                &DecideContext {
+                    day_left,
+                    tree_at,
+                    preamble_drift: news,
+                    policy: Policy::default(),
+                },
                 pending.input.clone(),
             ) {
                 Ok(events) => events,
@@ -168,7 +180,9 @@ impl Driver {
     /// The files at the event that a rewind names.
     async fn tree_at(&self, input: &Input) -> Result<Option<Tree>, Stopped> {
         let Input::Order(order) = input else { return Ok(None) };
-        let Command::Rewind { to: RewindTo::Event(at), force, .. } = order.command else { return Ok(None) };
+        let Command::Rewind { to: RewindTo::Event(at), force, .. } = order.command else {
+            return Ok(None);
+        };
         let past = past(self.world.log.as_ref(), &self.session).await?;
         Ok(past.tree_at(at, force).cloned())
     }
@@ -188,7 +202,9 @@ impl Driver {
     /// answer again.
     async fn answer(&mut self, inputs: Vec<Pending>, decided: Decided) -> Result<(), Stopped> {
         for (pending, answer) in inputs.into_iter().zip(decided.answers) {
-            let (Some(reply), Input::Order(order)) = (pending.reply, pending.input) else { continue };
+            let (Some(reply), Input::Order(order)) = (pending.reply, pending.input) else {
+                continue;
+            };
             let answer: Answer = match answer {
                 Ok(seq) => Ok(seq),
                 Err(refused) => match self.world.log.answered(&self.session, &order.id).await? {
@@ -277,14 +293,22 @@ pub async fn past(log: &dyn Log, session: &SessionId) -> Result<FileHistory, Log
 pub(crate) fn news(world: &Ports, s: &State, input: &Input) -> Option<Noticed> {
     let looks = match input {
         Input::Take(_) => true,
-        Input::Order(order) => matches!(order.command, Command::Prompt { .. } | Command::Run | Command::Reply { .. }),
+        Input::Order(order) => {
+            matches!(order.command, Command::Prompt { .. } | Command::Run | Command::Reply { .. })
+        }
         Input::Report(Report { work: EffectOutcome::Output(finished), .. }) => {
             s.call(finished.call).is_some_and(dunnock_core::Call::writes)
         }
         Input::Report(_) => false,
     };
-    let preamble = s.preamble.as_ref().filter(|_| looks && !s.sources.is_empty() && s.preamble_fits())?;
-    world.model.preamble_drift(&s.config, s.workspace.as_deref().unwrap_or_default(), preamble, &s.sources)
+    let preamble =
+        s.preamble.as_ref().filter(|_| looks && !s.sources.is_empty() && s.preamble_fits())?;
+    world.model.preamble_drift(
+        &s.config,
+        s.workspace.as_deref().unwrap_or_default(),
+        preamble,
+        &s.sources,
+    )
 }
 
 /// The day's ledger, if there is a daily budget, and the day.
@@ -299,7 +323,12 @@ pub(crate) async fn ledger(world: &Ports, at: At) -> Result<(Ledger, i64), LogEr
 /// What is left of the day's budget. The reservation for this session's request counts as
 /// available: the next decision refunds or uses it. What was decided in the same round is not in
 /// the ledger yet, so it is subtracted.
-pub(crate) fn day_left(world: &Ports, (ledger, day): (Ledger, i64), loaded: &Loaded, next: &State) -> Option<u64> {
+pub(crate) fn day_left(
+    world: &Ports,
+    (ledger, day): (Ledger, i64),
+    loaded: &Loaded,
+    next: &State,
+) -> Option<u64> {
     let before = &loaded.state;
     let own = if loaded.reserved_at.0.div_euclid(DAY) == day { before.reserved.micros } else { 0 };
     let since = next.spent.micros.saturating_sub(before.spent.micros);
@@ -308,7 +337,12 @@ pub(crate) fn day_left(world: &Ports, (ledger, day): (Ledger, i64), loaded: &Loa
 }
 
 /// What a decision charges to the day's budget, or refunds.
-pub(crate) fn charge(world: &Ports, (ledger, day): (Ledger, i64), loaded: &Loaded, next: &State) -> Option<Charge> {
+pub(crate) fn charge(
+    world: &Ports,
+    (ledger, day): (Ledger, i64),
+    loaded: &Loaded,
+    next: &State,
+) -> Option<Charge> {
     let before = &loaded.state;
     let held = |s: &State| (s.spent.micros + s.reserved.micros).cast_signed();
     let spent = (next.spent.micros - before.spent.micros).cast_signed();
@@ -316,15 +350,24 @@ pub(crate) fn charge(world: &Ports, (ledger, day): (Ledger, i64), loaded: &Loade
         true => held(next) - held(before),
         false if spent == 0 && next.reserved == before.reserved => 0,
         // A reservation made on another day is not refunded to this one.
-        false => next.reserved.micros.cast_signed() + (spent - before.reserved.micros.cast_signed()).max(0),
+        false => {
+            next.reserved.micros.cast_signed()
+                + (spent - before.reserved.micros.cast_signed()).max(0)
+        }
     };
-    (world.day_budget.is_some() && micros != 0).then_some(Charge { day, micros, version: ledger.version })
+    (world.day_budget.is_some() && micros != 0).then_some(Charge {
+        day,
+        micros,
+        version: ledger.version,
+    })
 }
 
 /// The command was executed before: it gets the same answer again, and the others are decided
 /// without it.
 fn answer_repeated(inputs: &mut Vec<Pending>, id: &InputId, seq: Seq) {
-    let Some(at) = inputs.iter().position(|p| matches!(&p.input, Input::Order(order) if order.id == *id)) else {
+    let Some(at) =
+        inputs.iter().position(|p| matches!(&p.input, Input::Order(order) if order.id == *id))
+    else {
         return;
     };
     let reply: Option<oneshot::Sender<Answer>> = inputs.remove(at).reply;

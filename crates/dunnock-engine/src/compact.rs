@@ -4,7 +4,9 @@ use crate::catch_up::Loaded;
 use crate::ports::Ports;
 use dunnock_core::ports::{Blob, CancellationToken, Log, LogError};
 use dunnock_core::{CompactionNotes, EffectOutcome, Question, State, Transcript};
-use dunnock_proto::{Compacted, CompactionFailed, Decoded, Event, Preamble, Seq, SessionId, Span, Strength, Usage};
+use dunnock_proto::{
+    Compacted, CompactionFailed, Decoded, Event, Preamble, Seq, SessionId, Span, Strength, Usage,
+};
 
 /// How many bytes of an old result are left.
 pub(crate) const KEEP: usize = 400;
@@ -71,8 +73,16 @@ async fn shorter(
     preamble.reason = "compaction".into();
     preamble.first_changed = first_changed(world.log.as_ref(), state, &blob).await;
     let before = transcript.len();
-    let mut compacted =
-        Compacted { upto: *upto, shortened, summary, notes: kept, usage: *usage, preamble, before, after: 0 };
+    let mut compacted = Compacted {
+        upto: *upto,
+        shortened,
+        summary,
+        notes: kept,
+        usage: *usage,
+        preamble,
+        before,
+        after: 0,
+    };
     compacted.after = transcript.len_after(&compacted);
     Ok((compacted, blob))
 }
@@ -88,7 +98,8 @@ pub(crate) async fn first_changed(log: &dyn Log, state: &State, new: &Blob) -> O
 async fn kept(world: &Ports, talk: &CompactionInput) -> Result<String, LogError> {
     let CompactionInput { session, state, transcript, .. } = talk;
     let mut carried = CompactionNotes::default();
-    for (session, spans) in pasts(world.log.as_ref(), session, state.visible()).await?.iter().rev() {
+    for (session, spans) in pasts(world.log.as_ref(), session, state.visible()).await?.iter().rev()
+    {
         let each = &mut |record: dunnock_proto::Record| {
             if let Decoded::Known(event) = record.decode() {
                 carried.add(spans, record.envelope.seq, &event);
@@ -99,7 +110,9 @@ async fn kept(world: &Ports, talk: &CompactionInput) -> Result<String, LogError>
     }
     let open: Vec<Question> = state.questions.clone();
     let changed = changed(world, session, state).await?;
-    let room = state.window().map_or(ROOM, |window| (window.saturating_mul(state.config.token_bytes) / 8).min(ROOM));
+    let room = state
+        .window()
+        .map_or(ROOM, |window| (window.saturating_mul(state.config.token_bytes) / 8).min(ROOM));
     // If a request did not fit, the window is smaller than assumed.
     let room = if state.overflowed { room.min(transcript.len() / 4) } else { room };
     Ok(carried.text(&open, &changed, usize::try_from(room).unwrap_or(usize::MAX)))
@@ -129,8 +142,13 @@ async fn pasts(
 }
 
 /// The files that this session changed and that differ from their state before it.
-async fn changed(world: &Ports, session: &SessionId, state: &State) -> Result<Vec<String>, LogError> {
-    let (Some(keeper), Some(first), Some(last)) = (&world.checkpoints, &state.first, &state.tree) else {
+async fn changed(
+    world: &Ports,
+    session: &SessionId,
+    state: &State,
+) -> Result<Vec<String>, LogError> {
+    let (Some(keeper), Some(first), Some(last)) = (&world.checkpoints, &state.first, &state.tree)
+    else {
         return Ok(Vec::new());
     };
     let past = crate::commit::past(world.log.as_ref(), session).await?;
@@ -146,6 +164,7 @@ pub(crate) fn why(old: &Preamble, new: &Preamble) -> String {
         (old.profile != new.profile, format!("the profile is now {}", new.profile)),
         (old.window != new.window, "the context window changed".to_owned()),
     ];
-    let said: Vec<String> = changes.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect();
+    let said: Vec<String> =
+        changes.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect();
     if said.is_empty() { "settings changed".into() } else { said.join(", ") }
 }

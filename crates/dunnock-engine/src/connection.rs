@@ -41,7 +41,10 @@ pub enum ConnectError {
     #[error("the folder for locks and sockets cannot be used: {0}")]
     Folder(#[from] std::io::Error),
     /// The owner exists but does not respond.
-    #[error("process {pid} has this session open but does not respond; if it is suspended, resume it (fg) or end it")]
+    #[error(
+        "process {pid} has this session open but does not respond; if it is suspended, resume it \
+         (fg) or end it"
+    )]
     Silent {
         /// The owner.
         pid: u32,
@@ -53,7 +56,10 @@ pub enum ConnectError {
         pid: u32,
     },
     /// The owner is another release.
-    #[error("process {pid} has this session open with {version}; use the same release, or end that process")]
+    #[error(
+        "process {pid} has this session open with {version}; use the same release, or end that \
+         process"
+    )]
     Mismatch {
         /// The owner.
         pid: u32,
@@ -109,7 +115,11 @@ impl Connection {
     ///
     /// # Errors
     /// As above.
-    pub async fn join(world: Ports, session: SessionId, from: Seq) -> Result<Option<Self>, ConnectError> {
+    pub async fn join(
+        world: Ports,
+        session: SessionId,
+        from: Seq,
+    ) -> Result<Option<Self>, ConnectError> {
         if Ownership::hold(&world.locks, &session)?.is_some() {
             return Ok(None);
         }
@@ -146,7 +156,10 @@ impl Connection {
                 }
                 Some(Frame::Closing | Frame::Lagged) | None => self.reach_again().await?,
                 Some(
-                    frame @ (Frame::Partial(_) | Frame::Delta(_) | Frame::Accepted { .. } | Frame::Refused { .. }),
+                    frame @ (Frame::Partial(_)
+                    | Frame::Delta(_)
+                    | Frame::Accepted { .. }
+                    | Frame::Refused { .. }),
                 ) => {
                     return Ok(frame);
                 }
@@ -191,11 +204,18 @@ impl Connection {
     ///
     /// # Errors
     /// If the session can no longer be reached.
-    pub async fn order(&mut self, order: CommandRequest) -> Result<Result<Seq, Refusal>, ConnectError> {
+    pub async fn order(
+        &mut self,
+        order: CommandRequest,
+    ) -> Result<Result<Seq, Refusal>, ConnectError> {
         loop {
             let answer = match &mut self.inner {
                 Inner::Own { handle, .. } => handle.order(order.clone()).await.map(|answer| {
-                    answer.map_err(|(why, version, questions)| Refusal { reason: why, version, questions })
+                    answer.map_err(|(why, version, questions)| Refusal {
+                        reason: why,
+                        version,
+                        questions,
+                    })
                 }),
                 #[cfg(unix)]
                 Inner::Far(far) => far.order(&order).await,
@@ -204,7 +224,8 @@ impl Connection {
                 Some(answer) => return Ok(answer),
                 None => {
                     tokio::time::sleep(Duration::from_millis(2)).await; // a driver takes a moment to leave
-                    self.inner = reach(&self.world, self.hall.as_ref(), &self.session, self.seen).await?;
+                    self.inner =
+                        reach(&self.world, self.hall.as_ref(), &self.session, self.seen).await?;
                 }
             }
         }
@@ -235,7 +256,9 @@ async fn reach(
                 let frames = handle.frames(from);
                 return Ok(Inner::Own { handle, frames, _guest: Some(guest) });
             }
-        } else if let Some(ownership) = Ownership::try_take(&world.locks, &world.runtime, session, &world.app)? {
+        } else if let Some(ownership) =
+            Ownership::try_take(&world.locks, &world.runtime, session, &world.app)?
+        {
             let handle = Driver::start(world.clone(), session.clone(), ownership).await?;
             let frames = handle.frames(from);
             return Ok(Inner::Own { handle, frames, _guest: None });
@@ -247,7 +270,9 @@ async fn reach(
                 Ok(far) => return Ok(Inner::Far(far)),
                 Err(NotAttached::Nobody) => {}
                 Err(NotAttached::Silent) => return Err(ConnectError::Silent { pid: note.pid }),
-                Err(NotAttached::Mismatch(version)) => return Err(ConnectError::Mismatch { pid: note.pid, version }),
+                Err(NotAttached::Mismatch(version)) => {
+                    return Err(ConnectError::Mismatch { pid: note.pid, version });
+                }
             }
         }
         if began.elapsed() > TRY_FOR {

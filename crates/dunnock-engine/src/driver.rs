@@ -9,9 +9,12 @@ use crate::own::Ownership;
 use crate::ports::Ports;
 use dunnock_core::ports::{Blob, CancellationToken, LogError};
 use dunnock_core::{
-    Claim, Effect, EffectOutcome, Input, PhaseName, Report, State, Status, failpoint, stopping, wanted,
+    Claim, Effect, EffectOutcome, Input, PhaseName, Report, State, Status, failpoint, stopping,
+    wanted,
 };
-use dunnock_proto::{CommandRequest, Delta, Event, Failure, Owner, QuestionId, Record, Refused, Seq, SessionId};
+use dunnock_proto::{
+    CommandRequest, Delta, Event, Failure, Owner, QuestionId, Record, Refused, Seq, SessionId,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -146,8 +149,8 @@ pub(crate) struct Driver {
     remembered: Stand,
     /// Held until nothing that the driver started is running.
     ownership: Option<Ownership>,
-    /// The same lock, held by the processes that run calls: if this process dies, nobody takes over
-    /// before they are dead.
+    /// The same lock, held by the processes that run calls: if this process dies, nobody takes
+    /// over before they are dead.
     held: Option<Box<dyn Send + Sync>>,
     /// The last writer's hold on the folder, until its changes are saved in a checkpoint.
     pub(crate) writing: Arc<tokio::sync::Mutex<Option<crate::workspace::Writing>>>,
@@ -173,7 +176,11 @@ pub(crate) enum Stopped {
 
 impl Driver {
     /// Takes over the session and drives it in a task of its own.
-    pub(crate) async fn start(world: Ports, session: SessionId, ownership: Ownership) -> Result<Handle, LogError> {
+    pub(crate) async fn start(
+        world: Ports,
+        session: SessionId,
+        ownership: Ownership,
+    ) -> Result<Handle, LogError> {
         let loaded = crate::catch_up::load(world.log.as_ref(), &session).await?;
         let me = world.fresh_owner();
         let (mail, inbox) = mpsc::channel(256);
@@ -241,7 +248,8 @@ impl Driver {
             untrusted: None,
         };
         failpoint::hit("take.before", "");
-        self.commit(vec![Pending { input: Input::Take(take), reply: None, blobs: Vec::new() }]).await?;
+        self.commit(vec![Pending { input: Input::Take(take), reply: None, blobs: Vec::new() }])
+            .await?;
         failpoint::hit("take.after", "");
         self.reconcile();
         Ok(())
@@ -258,7 +266,9 @@ impl Driver {
         };
         self.stop_everything().await;
         self.world.tools.close(&self.session).await;
-        if let (Some(keeper), Some(folder)) = (&self.world.checkpoints, &self.loaded.state.workspace) {
+        if let (Some(keeper), Some(folder)) =
+            (&self.world.checkpoints, &self.loaded.state.workspace)
+        {
             keeper.rest(folder).await;
         }
         drop(self.held.take());
@@ -276,7 +286,9 @@ impl Driver {
         let (Some(planner), Some(workspace)) = (&s.config.planner, &s.workspace) else { return };
         let between = match s.phase.name() {
             PhaseName::Rest | PhaseName::Thinking => true,
-            PhaseName::Ready | PhaseName::Acting | PhaseName::Compacting | PhaseName::Rewinding => false,
+            PhaseName::Ready | PhaseName::Acting | PhaseName::Compacting | PhaseName::Rewinding => {
+                false
+            }
         };
         let now = stand(s);
         let iteration_over = between || !s.questions.is_empty();
@@ -284,7 +296,9 @@ impl Driver {
             return;
         }
         self.remembered = now;
-        let Ok(told) = crate::memory::read(self.world.log.as_ref(), &self.session).await else { return };
+        let Ok(told) = crate::memory::read(self.world.log.as_ref(), &self.session).await else {
+            return;
+        };
         let text = told.text(&planner.memory);
         if let Err(error) = self.world.tools.remember(workspace, &planner.file, &text).await {
             self.say(&format!("the planner's memory could not be written: {error}"));
@@ -297,7 +311,8 @@ impl Driver {
         if self.loaded.state.busy() || self.indexing.swap(true, Ordering::AcqRel) {
             return;
         }
-        let (log, indexing, session) = (self.world.log.clone(), self.indexing.clone(), self.session.clone());
+        let (log, indexing, session) =
+            (self.world.log.clone(), self.indexing.clone(), self.session.clone());
         tokio::spawn(async move {
             let _ = log.index(Some(&session)).await; // what is missing now is indexed when the session is next idle
             indexing.store(false, Ordering::Release);
@@ -326,13 +341,19 @@ impl Driver {
             match mail {
                 Mail::Order(order, reply) => {
                     failpoint::hit("mail.order", order.command.name());
-                    inputs.push(Pending { input: Input::Order(order), reply: Some(reply), blobs: Vec::new() });
+                    inputs.push(Pending {
+                        input: Input::Order(order),
+                        reply: Some(reply),
+                        blobs: Vec::new(),
+                    });
                 }
                 Mail::Report(effect, work, blobs) => {
                     failpoint::hit("mail.report", effect_name(&effect));
                     let running = self.running.remove(&effect);
-                    if let (EffectOutcome::PreambleSet(_) | EffectOutcome::Compacted(_), Some(preamble)) =
-                        (&work, blobs.first())
+                    if let (
+                        EffectOutcome::PreambleSet(_) | EffectOutcome::Compacted(_),
+                        Some(preamble),
+                    ) = (&work, blobs.first())
                     {
                         self.preamble = Some(preamble.clone());
                     }
@@ -341,7 +362,10 @@ impl Driver {
                     let stopped = running.is_some_and(|running| running.halt.is_cancelled());
                     if (self.closing && was_cut(&work))
                         || (stopped
-                            && matches!(work, EffectOutcome::PreambleFailed { .. } | EffectOutcome::Baselined(_)))
+                            && matches!(
+                                work,
+                                EffectOutcome::PreambleFailed { .. } | EffectOutcome::Baselined(_)
+                            ))
                     {
                         continue;
                     }
@@ -373,7 +397,8 @@ impl Driver {
             // read.
             let stored = log.tip(&self.session).await?;
             if stored != Some((self.loaded.state.seq, self.loaded.chain)) {
-                let why = "the log was replaced after the session was opened; open the session again";
+                let why =
+                    "the log was replaced after the session was opened; open the session again";
                 return Err(LogError::Damaged(why.into()).into());
             }
         }
@@ -431,7 +456,10 @@ impl Driver {
     pub(crate) fn stop_early(&self, events: &[Event]) {
         if events.iter().any(|e| matches!(e, Event::InterruptRequested(_))) {
             let interruptible = |e: &Effect| e.cut().is_some();
-            self.running.iter().filter(|(e, _)| interruptible(e)).for_each(|(_, r)| r.halt.cancel());
+            self.running
+                .iter()
+                .filter(|(e, _)| interruptible(e))
+                .for_each(|(_, r)| r.halt.cancel());
         }
     }
 

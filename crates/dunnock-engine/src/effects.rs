@@ -6,11 +6,15 @@ use crate::compact::{self, CompactionInput, first_changed};
 use crate::driver::{Driver, Mail, Running};
 use crate::ports::Ports;
 use crate::workspace::{self, Writing};
-use dunnock_core::ports::{Blob, CancellationToken, DeltaSink, ModelRequest, RestorePlan, Restored, ToolCall};
-use dunnock_core::{Call, Effect, EffectOutcome, Phase, Previews, Request, State, failpoint, policy};
+use dunnock_core::ports::{
+    Blob, CancellationToken, DeltaSink, ModelRequest, RestorePlan, Restored, ToolCall,
+};
+use dunnock_core::{
+    Call, Effect, EffectOutcome, Phase, Previews, Request, State, failpoint, policy,
+};
 use dunnock_proto::{
-    Answered, At, Checkpointed, Delta, Failure, Finished, Hash, Outcome, RewindFailed, Rewound, SessionId, StepFailed,
-    Tree,
+    Answered, At, Checkpointed, Delta, Failure, Finished, Hash, Outcome, RewindFailed, Rewound,
+    SessionId, StepFailed, Tree,
 };
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -65,13 +69,15 @@ impl Driver {
                         Ok((mut preamble, blob)) => {
                             if let Some(old) = &state.preamble {
                                 preamble.reason = compact::why(old, &preamble);
-                                preamble.first_changed = first_changed(world.log.as_ref(), &state, &blob).await;
+                                preamble.first_changed =
+                                    first_changed(world.log.as_ref(), &state, &blob).await;
                             }
                             (EffectOutcome::PreambleSet(preamble), vec![blob])
                         }
-                        Err(error) => {
-                            (EffectOutcome::PreambleFailed { model: config.model.clone(), error }, Vec::new())
-                        }
+                        Err(error) => (
+                            EffectOutcome::PreambleFailed { model: config.model.clone(), error },
+                            Vec::new(),
+                        ),
                     }
                 }))
             }
@@ -79,15 +85,22 @@ impl Driver {
                 let request = self.loaded.transcript.request()?;
                 let via_bridge = matches!(effect, Effect::WriteOutbox { .. });
                 let (session, state) = (self.session.clone(), s.clone());
-                let known =
-                    self.preamble.as_ref().filter(|blob| blob.hash == request.preamble).map(|blob| blob.bytes.clone());
+                let known = self
+                    .preamble
+                    .as_ref()
+                    .filter(|blob| blob.hash == request.preamble)
+                    .map(|blob| blob.bytes.clone());
                 Some(Box::pin(async move {
                     let preamble = match known {
                         Some(preamble) => preamble,
                         None => match world.log.blob(request.preamble).await {
                             Ok(Some(preamble)) => preamble,
-                            Ok(None) => return (headless(&request, "they are not in the log"), Vec::new()),
-                            Err(error) => return (headless(&request, &error.to_string()), Vec::new()),
+                            Ok(None) => {
+                                return (headless(&request, "they are not in the log"), Vec::new());
+                            }
+                            Err(error) => {
+                                return (headless(&request, &error.to_string()), Vec::new());
+                            }
                         },
                     };
                     let pictures = match pictures(&world, &request).await {
@@ -124,15 +137,24 @@ impl Driver {
                 if s.weaker(&call) {
                     let level = s.level();
                     let why = format!(
-                        "not run: it was allowed with stronger isolation than is available now (level {level:?}); \
-                         call it again"
+                        "not run: it was allowed with stronger isolation than is available now \
+                         (level {level:?}); call it again"
                     );
-                    return Some(Box::pin(async move { (ended(&call, Outcome::NotRun, &why), Vec::new()) }));
+                    return Some(Box::pin(async move {
+                        (ended(&call, Outcome::NotRun, &why), Vec::new())
+                    }));
                 }
                 let level = s.level();
                 let closed = s.config.bridge.as_ref().map(|bridge| bridge.folder.clone());
                 let seen = s.seen.clone();
-                let job = ToolCall { session: self.session.clone(), workspace, call, isolation: level, seen, closed };
+                let job = ToolCall {
+                    session: self.session.clone(),
+                    workspace,
+                    call,
+                    isolation: level,
+                    seen,
+                    closed,
+                };
                 let keeps = s.config.checkpoints && world.checkpoints.is_some();
                 let folder = Folder { keeps, tree: s.tree.clone(), writing: self.writing.clone() };
                 Some(Box::pin(run_call(world, job, folder, live, halt)))
@@ -150,14 +172,18 @@ impl Driver {
             }
             Effect::Restore { tree, .. } => {
                 let Phase::Rewinding { spans, force, .. } = &s.phase else { return None };
-                let (spans, force, tree, undo) = (spans.clone(), *force, tree.clone(), s.tree.clone());
+                let (spans, force, tree, undo) =
+                    (spans.clone(), *force, tree.clone(), s.tree.clone());
                 let (session, writing) = (self.session.clone(), self.writing.clone());
                 Some(Box::pin(async move {
                     drop(writing.lock().await.take());
                     let waiting = move || live(Delta::Notice { text: WAITING.into() });
-                    let work = match workspace::lock(&world.locks, &workspace, &halt, waiting).await {
+                    let work = match workspace::lock(&world.locks, &workspace, &halt, waiting).await
+                    {
                         Ok(Some(_writing)) => {
-                            match restore(&world, &session, &workspace, &tree, undo.as_ref(), force).await {
+                            match restore(&world, &session, &workspace, &tree, undo.as_ref(), force)
+                                .await
+                            {
                                 Ok(Restored { tree, note }) => EffectOutcome::Rewound(Rewound {
                                     spans: spans.to_vec(),
                                     tree: Some(tree),
@@ -168,7 +194,9 @@ impl Driver {
                             }
                         }
                         // The driver is leaving, and nothing has been changed yet.
-                        Ok(None) => EffectOutcome::RewindFailed(RewindFailed { error: "interrupted".into() }),
+                        Ok(None) => EffectOutcome::RewindFailed(RewindFailed {
+                            error: "interrupted".into(),
+                        }),
                         Err(error) => {
                             let error = format!("the folder cannot be locked: {error}");
                             EffectOutcome::RewindFailed(RewindFailed { error })
@@ -229,11 +257,21 @@ struct Folder {
 }
 
 /// Runs a call, with the workspace locked if it writes.
-async fn run_call(world: Ports, job: ToolCall, folder: Folder, live: DeltaSink, halt: CancellationToken) -> Done {
+async fn run_call(
+    world: Ports,
+    job: ToolCall,
+    folder: Folder,
+    live: DeltaSink,
+    halt: CancellationToken,
+) -> Done {
     let call = job.call.clone();
     if call.allowed != Some(call.hash()) {
         return (
-            ended(&call, Outcome::NotRun, "not run: the arguments differ from those that were allowed"),
+            ended(
+                &call,
+                Outcome::NotRun,
+                "not run: the arguments differ from those that were allowed",
+            ),
             Vec::new(),
         );
     }
@@ -243,9 +281,17 @@ async fn run_call(world: Ports, job: ToolCall, folder: Folder, live: DeltaSink, 
         let waiting = move || say(Delta::Notice { text: WAITING.into() });
         match workspace::lock(&world.locks, &job.workspace, &halt, waiting).await {
             Ok(Some(writing)) => Some(writing),
-            Ok(None) => return (ended(&call, Outcome::NotRun, "not run: the person interrupted"), Vec::new()),
+            Ok(None) => {
+                return (
+                    ended(&call, Outcome::NotRun, "not run: the person interrupted"),
+                    Vec::new(),
+                );
+            }
             Err(error) => {
-                return (ended(&call, Outcome::NotRun, &format!("the folder cannot be locked: {error}")), Vec::new());
+                return (
+                    ended(&call, Outcome::NotRun, &format!("the folder cannot be locked: {error}")),
+                    Vec::new(),
+                );
             }
         }
     } else {
@@ -298,15 +344,28 @@ async fn restore(
     let Some((keeper, from)) = world.checkpoints.as_ref().zip(from) else {
         return Err("checkpoints are not available here, so files cannot be restored".into());
     };
-    let past = crate::commit::past(world.log.as_ref(), session).await.map_err(|error| error.to_string())?;
+    let past = crate::commit::past(world.log.as_ref(), session)
+        .await
+        .map_err(|error| error.to_string())?;
     let (ours, theirs) = past.since(to);
-    keeper.restore(RestorePlan { session, workspace, to, from, ours: &ours, theirs: &theirs, force }).await
+    keeper
+        .restore(RestorePlan { session, workspace, to, from, ours: &ours, theirs: &theirs, force })
+        .await
 }
 
-async fn checkpoint(world: &Ports, session: &SessionId, workspace: &str, mark: u64) -> EffectOutcome {
+async fn checkpoint(
+    world: &Ports,
+    session: &SessionId,
+    workspace: &str,
+    mark: u64,
+) -> EffectOutcome {
     EffectOutcome::Checkpointed(match &world.checkpoints {
         Some(keeper) => keeper.keep(session, workspace, mark).await,
-        None => Checkpointed { tree: None, mark, note: Some("checkpoints are not available here".into()) },
+        None => Checkpointed {
+            tree: None,
+            mark,
+            note: Some("checkpoints are not available here".into()),
+        },
     })
 }
 
@@ -331,7 +390,10 @@ fn ended(call: &Call, outcome: Outcome, shown: &str) -> EffectOutcome {
 }
 
 /// The images that a request refers to.
-async fn pictures(world: &Ports, request: &Request) -> Result<BTreeMap<Hash, Arc<[u8]>>, EffectOutcome> {
+async fn pictures(
+    world: &Ports,
+    request: &Request,
+) -> Result<BTreeMap<Hash, Arc<[u8]>>, EffectOutcome> {
     let mut all = BTreeMap::new();
     for hash in request.pictures() {
         let why = match world.log.blob(hash).await {
@@ -343,7 +405,11 @@ async fn pictures(world: &Ports, request: &Request) -> Result<BTreeMap<Hash, Arc
             Err(error) => error.to_string(),
         };
         let error = format!("an image in this session cannot be read: {why}");
-        return Err(EffectOutcome::Failed(StepFailed::unsent(request.step, Failure::Rejected, error)));
+        return Err(EffectOutcome::Failed(StepFailed::unsent(
+            request.step,
+            Failure::Rejected,
+            error,
+        )));
     }
     Ok(all)
 }
@@ -358,20 +424,30 @@ fn headless(request: &Request, why: &str) -> EffectOutcome {
 fn broken(effect: &Effect, why: &str) -> Option<EffectOutcome> {
     let why = format!("an error inside the agent: {why}");
     match (effect, effect.cut()) {
-        (_, Some(EffectOutcome::Output(finished))) => {
-            Some(EffectOutcome::Output(Finished { outcome: Outcome::Failed, shown: why.into(), ..finished }))
-        }
-        (_, Some(EffectOutcome::Failed(failed))) => {
-            Some(EffectOutcome::Failed(StepFailed { failure: Failure::Transport, error: why, ..failed }))
-        }
+        (_, Some(EffectOutcome::Output(finished))) => Some(EffectOutcome::Output(Finished {
+            outcome: Outcome::Failed,
+            shown: why.into(),
+            ..finished
+        })),
+        (_, Some(EffectOutcome::Failed(failed))) => Some(EffectOutcome::Failed(StepFailed {
+            failure: Failure::Transport,
+            error: why,
+            ..failed
+        })),
         (Effect::RenderPreamble { model }, _) => {
             Some(EffectOutcome::PreambleFailed { model: model.to_string(), error: why })
         }
-        (Effect::Checkpoint { mark }, _) => {
-            Some(EffectOutcome::Checkpointed(Checkpointed { tree: None, mark: *mark, note: Some(why) }))
+        (Effect::Checkpoint { mark }, _) => Some(EffectOutcome::Checkpointed(Checkpointed {
+            tree: None,
+            mark: *mark,
+            note: Some(why),
+        })),
+        (Effect::Restore { .. }, _) => {
+            Some(EffectOutcome::RewindFailed(RewindFailed { error: why }))
         }
-        (Effect::Restore { .. }, _) => Some(EffectOutcome::RewindFailed(RewindFailed { error: why })),
-        (Effect::Baseline { tree, of }, _) => Some(EffectOutcome::Baselined(none(tree.clone(), *of, why))),
+        (Effect::Baseline { tree, of }, _) => {
+            Some(EffectOutcome::Baselined(none(tree.clone(), *of, why)))
+        }
         (Effect::Wake { at }, _) => Some(EffectOutcome::TimerFired(*at)),
         (_, other) => other,
     }

@@ -49,7 +49,9 @@ impl Hub {
             Some(Event::Answered(e)) => inner.forget_step(e.step),
             Some(Event::StepFailed(e)) => inner.forget_step(e.step),
             Some(Event::Finished(e)) => {
-                inner.partials.retain(|p| !matches!(p, Partial::Call { call, .. } if *call == e.call));
+                inner
+                    .partials
+                    .retain(|p| !matches!(p, Partial::Call { call, .. } if *call == e.call));
             }
             _ => {}
         }
@@ -77,7 +79,17 @@ impl Hub {
         let mut inner = self.inner();
         inner.listeners.push(Subscriber { queue, lagged: lagged.clone() });
         let partials = inner.partials.iter().cloned().map(Frame::Partial).collect();
-        Frames { log, session, from, upto: inner.seq, ready: VecDeque::new(), partials, rest, lagged, done: false }
+        Frames {
+            log,
+            session,
+            from,
+            upto: inner.seq,
+            ready: VecDeque::new(),
+            partials,
+            rest,
+            lagged,
+            done: false,
+        }
     }
 }
 
@@ -108,7 +120,9 @@ impl HubInner {
             self.partials.push(Partial::Step { step: wanted, attempt: try_no, text, reasoning });
         }
         self.partials.iter_mut().find_map(|p| match p {
-            Partial::Step { step, text, reasoning, .. } if *step == wanted => Some((text, reasoning)),
+            Partial::Step { step, text, reasoning, .. } if *step == wanted => {
+                Some((text, reasoning))
+            }
             Partial::Step { .. } | Partial::Call { .. } => None,
         })
     }
@@ -162,7 +176,8 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// The next frame. `None` after [`Frame::Lagged`] or [`Frame::Closing`], or when the driver is gone.
+    /// The next frame. `None` after [`Frame::Lagged`] or [`Frame::Closing`], or when the driver is
+    /// gone.
     ///
     /// # Errors
     /// If the log cannot be read.

@@ -6,8 +6,8 @@
 
 use dunnock_core::ports::{Log, LogError};
 use dunnock_proto::{
-    Answered, CallPart, CheckCalled, CommandArgs, CommandText, Decoded, EndReason, Event, Finished, Outcome, Part,
-    PathArgs, Proof, SessionId, VerifyArgs,
+    Answered, CallPart, CheckCalled, CommandArgs, CommandText, Decoded, EndReason, Event, Finished,
+    Outcome, Part, PathArgs, Proof, SessionId, VerifyArgs,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -65,7 +65,8 @@ impl Memory {
                 .map_or(before.len(), |at| start + at + 1);
         }
         let mut text = before.get(start..).unwrap_or_default().trim_end().to_owned();
-        let number = |line: &str| line.strip_prefix("Iteration ")?.strip_suffix(':')?.parse::<usize>().ok();
+        let number =
+            |line: &str| line.strip_prefix("Iteration ")?.strip_suffix(':')?.parse::<usize>().ok();
         let last = text.lines().filter_map(number).max().unwrap_or(0);
         for (n, lines) in self.iterations.iter().enumerate() {
             if !text.is_empty() {
@@ -77,8 +78,10 @@ impl Memory {
         // The file must stay readable as a whole, so only the newest iterations are kept.
         if text.len() > MOST {
             let from = text.ceil_char_boundary(text.len() - MOST);
-            let block =
-                text.get(from..).and_then(|rest| rest.find("\nIteration ")).map_or(text.len(), |at| from + at + 1);
+            let block = text
+                .get(from..)
+                .and_then(|rest| rest.find("\nIteration "))
+                .map_or(text.len(), |at| from + at + 1);
             text.drain(..block);
         }
         text
@@ -102,7 +105,9 @@ impl Memory {
             Event::StepFailed(e) => self.line("no answer:", &e.error),
             Event::Ended(e) => {
                 let why = match &e.reason {
-                    EndReason::Done if e.proof == Proof::Proven => "done, and the checks pass".to_owned(),
+                    EndReason::Done if e.proof == Proof::Proven => {
+                        "done, and the checks pass".to_owned()
+                    }
                     EndReason::Done => "done; the plan had no actions".to_owned(),
                     EndReason::Stopped => "stopped".to_owned(),
                     EndReason::Failed { error } => format!("failed: {error}"),
@@ -117,7 +122,8 @@ impl Memory {
     }
 
     fn answered(&mut self, e: &Answered) {
-        self.calls = Part::calls(&e.parts).cloned().zip(0..).map(|(part, index)| (index, part)).collect();
+        self.calls =
+            Part::calls(&e.parts).cloned().zip(0..).map(|(part, index)| (index, part)).collect();
         let words = Part::words(&e.parts);
         if !words.trim().is_empty() {
             self.line("thought:", words.trim());
@@ -125,8 +131,13 @@ impl Memory {
     }
 
     fn called(&mut self, e: &CheckCalled) {
-        let part =
-            CallPart { id: String::new(), tool: e.tool.clone(), args: e.args.clone(), recovered: false, fault: None };
+        let part = CallPart {
+            id: String::new(),
+            tool: e.tool.clone(),
+            args: e.args.clone(),
+            recovered: false,
+            fault: None,
+        };
         self.calls.insert(e.call.index, Arc::new(part));
     }
 
@@ -134,7 +145,9 @@ impl Memory {
         let Some(call) = self.calls.get(&e.call.index).cloned() else { return };
         let how = match &e.outcome {
             Outcome::Done => "ok".to_owned(),
-            Outcome::Failed => e.exit.map_or_else(|| "failed".to_owned(), |exit| format!("failed, exit {exit}")),
+            Outcome::Failed => {
+                e.exit.map_or_else(|| "failed".to_owned(), |exit| format!("failed, exit {exit}"))
+            }
             Outcome::Declined { .. } => "declined".to_owned(),
             Outcome::Interrupted => "interrupted".to_owned(),
             Outcome::NotRun => "not run".to_owned(),
@@ -147,12 +160,21 @@ impl Memory {
             _ if !matches!(call.tool.as_str(), "shell" | "verify") => {
                 e.shown.lines().map(str::trim).find(|line| !line.is_empty())
             }
-            _ => e.shown.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("[exit ")),
+            _ => e
+                .shown
+                .lines()
+                .rev()
+                .map(str::trim)
+                .find(|line| !line.is_empty() && !line.starts_with("[exit ")),
         };
         let said = said.map(|said| said.strip_prefix("not run: ").unwrap_or(said));
         let said = said.map_or_else(String::new, |said| format!(": {said}"));
         let (verb, what) = told(&call);
-        self.line_at(1 + u32::from(e.call.index), verb, &format!("{}: {how}{said}", short(&what, LINE / 2)));
+        self.line_at(
+            1 + u32::from(e.call.index),
+            verb,
+            &format!("{}: {how}{said}", short(&what, LINE / 2)),
+        );
     }
 
     fn line(&mut self, what: &str, text: &str) {
@@ -170,7 +192,10 @@ impl Memory {
 /// A verb for a call, and what it is about.
 fn told(call: &CallPart) -> (&'static str, String) {
     if call.tool == "verify" {
-        return ("checked", VerifyArgs::parse(&call.args).map(|args| args.command).unwrap_or_default());
+        return (
+            "checked",
+            VerifyArgs::parse(&call.args).map(|args| args.command).unwrap_or_default(),
+        );
     }
     let command = || {
         CommandArgs::parse(&call.args).ok().map(|args| match args.command {
@@ -180,7 +205,8 @@ fn told(call: &CallPart) -> (&'static str, String) {
     };
     let paths = || {
         let args = PathArgs::parse(&call.args).ok()?;
-        let patch = args.patch.as_deref().and_then(|text| dunnock_core::patch::Patch::parse(text).ok());
+        let patch =
+            args.patch.as_deref().and_then(|text| dunnock_core::patch::Patch::parse(text).ok());
         let named = patch.iter().flat_map(|patch| patch.paths().map(str::to_owned));
         Some(args.path.into_iter().chain(named).collect::<Vec<_>>().join(", "))
     };

@@ -37,7 +37,12 @@ impl Ownership {
     ///
     /// # Errors
     /// If the folders cannot be used.
-    pub fn try_take(locks: &Path, runtime: &Path, session: &SessionId, app: &str) -> io::Result<Option<Self>> {
+    pub fn try_take(
+        locks: &Path,
+        runtime: &Path,
+        session: &SessionId,
+        app: &str,
+    ) -> io::Result<Option<Self>> {
         private(runtime)?;
         failpoint::hit("own.lock.before", "");
         let Some(lock) = Self::hold(locks, session)? else { return Ok(None) };
@@ -45,7 +50,12 @@ impl Ownership {
         let socket = runtime.join(format!("{}.sock", &session.as_str()[..8]));
         let _ = std::fs::remove_file(&socket); // a dead owner's socket
         let note = locks.join(format!("{session}.owner"));
-        let told = OwnerNote { pid: std::process::id(), socket: socket.clone(), link: LINK_VERSION, app: app.into() };
+        let told = OwnerNote {
+            pid: std::process::id(),
+            socket: socket.clone(),
+            link: LINK_VERSION,
+            app: app.into(),
+        };
         let part = locks.join(format!("{session}.owner.part"));
         let mut file = private_file(&part)?;
         file.set_len(0)?; // a dead owner may have left content

@@ -3,7 +3,9 @@
 use crate::catch_up::load;
 use dunnock_core::ports::{Appended, Batch, Checkpoints, Files, Log, LogError, Model, Tools};
 use dunnock_core::{State, apply};
-use dunnock_proto::{At, Cause, Config, Created, Event, Forked, Hash, Isolation, Owner, Seq, SessionId, seal};
+use dunnock_proto::{
+    At, Cause, Config, Created, Event, Forked, Hash, Isolation, Owner, Seq, SessionId, seal,
+};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,7 +23,8 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> At {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let since =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
     fn random(&self) -> [u8; 16] {

@@ -20,7 +20,10 @@ pub struct Clean<'a> {
 ///
 /// # Errors
 /// If the log cannot be folded.
-pub fn redact(records: Vec<Record>, clean: &Clean<'_>) -> Result<(Vec<Record>, Vec<Seq>), LogError> {
+pub fn redact(
+    records: Vec<Record>,
+    clean: &Clean<'_>,
+) -> Result<(Vec<Record>, Vec<Seq>), LogError> {
     let mut loaded = Loaded::empty();
     let (mut out, mut touched) = (Vec::with_capacity(records.len()), Vec::new());
     let mut events: Vec<(Seq, Event)> = Vec::new();
@@ -28,8 +31,8 @@ pub fn redact(records: Vec<Record>, clean: &Clean<'_>) -> Result<(Vec<Record>, V
     for mut record in records {
         let seq = record.envelope.seq;
         if let Body::Text(text) = &record.body {
-            let mut value: serde_json::Value =
-                serde_json::from_str(text).map_err(|e| LogError::Damaged(format!("event {seq}: {e}")))?;
+            let mut value: serde_json::Value = serde_json::from_str(text)
+                .map_err(|e| LogError::Damaged(format!("event {seq}: {e}")))?;
             let (taken, renamed) = walk(&mut value, clean);
             if taken {
                 touched.push(seq);
@@ -54,7 +57,8 @@ pub fn redact(records: Vec<Record>, clean: &Clean<'_>) -> Result<(Vec<Record>, V
         let taken = loaded.fold_record(&record)?;
         events.extend(taken.event.map(|event| (seq, event)));
         if taken.again {
-            loaded.transcript = Transcript::fold(None, events.iter().map(|(seq, event)| (*seq, event)));
+            loaded.transcript =
+                Transcript::fold(None, events.iter().map(|(seq, event)| (*seq, event)));
         }
         out.push(record);
     }
@@ -71,7 +75,9 @@ fn walk(value: &mut serde_json::Value, clean: &Clean<'_>) -> (bool, bool) {
             }
             let mut new = (clean.text)(text);
             // Arguments are JSON inside a string: they must still be JSON after redaction.
-            let json = |text: &str| serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok();
+            let json = |text: &str| {
+                serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok()
+            };
             if new != *text && json(text) && !json(&new) {
                 let mut inner: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
                 let _ = walk(&mut inner, clean);
@@ -81,13 +87,17 @@ fn walk(value: &mut serde_json::Value, clean: &Clean<'_>) -> (bool, bool) {
             *text = new;
             (taken, false)
         }
-        serde_json::Value::Array(all) => {
-            all.iter_mut().map(|value| walk(value, clean)).fold((false, false), |a, b| (a.0 | b.0, a.1 | b.1))
+        serde_json::Value::Array(all) => all
+            .iter_mut()
+            .map(|value| walk(value, clean))
+            .fold((false, false), |a, b| (a.0 | b.0, a.1 | b.1)),
+        serde_json::Value::Object(all) => all
+            .values_mut()
+            .map(|value| walk(value, clean))
+            .fold((false, false), |a, b| (a.0 | b.0, a.1 | b.1)),
+        serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => {
+            (false, false)
         }
-        serde_json::Value::Object(all) => {
-            all.values_mut().map(|value| walk(value, clean)).fold((false, false), |a, b| (a.0 | b.0, a.1 | b.1))
-        }
-        serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => (false, false),
     }
 }
 

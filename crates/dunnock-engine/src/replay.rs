@@ -11,14 +11,16 @@
 use crate::catch_up::load_upto;
 use crate::compact::KEEP;
 use dunnock_core::policy::Policy;
-use dunnock_core::ports::{Blob, CancellationToken, DeltaSink, Log, LogError, Model, ToolCall, Tools};
+use dunnock_core::ports::{
+    Blob, CancellationToken, DeltaSink, Log, LogError, Model, ToolCall, Tools,
+};
 use dunnock_core::{
-    Call, Claim, DecideContext, EffectOutcome, Fold, Input, Previews, Report, Stage, State, Transcript, apply, begin,
-    decide,
+    Call, Claim, DecideContext, EffectOutcome, Fold, Input, Previews, Report, Stage, State,
+    Transcript, apply, begin, decide,
 };
 use dunnock_proto::{
-    Cause, Command, CommandRequest, Config, Decoded, EndReason, Event, Finished, Hash, Isolation, Outcome, Owner,
-    Preamble, QuestionKind, Record, Seq, SessionId, verify_chain,
+    Cause, Command, CommandRequest, Config, Decoded, EndReason, Event, Finished, Hash, Isolation,
+    Outcome, Owner, Preamble, QuestionKind, Record, Seq, SessionId, verify_chain,
 };
 use std::sync::Arc;
 
@@ -70,7 +72,11 @@ const SHOWN: usize = 300;
 ///
 /// # Errors
 /// If it cannot be read, or is not what was written.
-pub async fn replay(log: &dyn Log, session: &SessionId, hands: Option<ReplayPorts<'_>>) -> Result<Replayed, LogError> {
+pub async fn replay(
+    log: &dyn Log,
+    session: &SessionId,
+    hands: Option<ReplayPorts<'_>>,
+) -> Result<Replayed, LogError> {
     let mut records: Vec<Record> = Vec::new();
     let each = &mut |record: Record| {
         records.push(record);
@@ -91,7 +97,9 @@ pub async fn replay(log: &dyn Log, session: &SessionId, hands: Option<ReplayPort
         })
         .collect();
     let base = match events.first() {
-        Some(Some(Event::Forked(forked))) => Some(load_upto(log, &forked.from, forked.at).await?.transcript),
+        Some(Some(Event::Forked(forked))) => {
+            Some(load_upto(log, &forked.from, forked.at).await?.transcript)
+        }
         _ => None,
     };
     let mut again = Replay {
@@ -123,7 +131,8 @@ struct Replay<'a> {
 
 impl Replay<'_> {
     async fn all(&mut self) -> Result<(), LogError> {
-        while let Some(at) = usize::try_from(self.s.seq).ok().filter(|at| *at < self.records.len()) {
+        while let Some(at) = usize::try_from(self.s.seq).ok().filter(|at| *at < self.records.len())
+        {
             let Some(event) = &self.events[at] else {
                 self.take_in(at);
                 continue;
@@ -171,7 +180,8 @@ impl Replay<'_> {
         apply(&mut self.s, event);
         if self.transcript.apply(self.s.seq, event) == Fold::Again {
             let known = self.events[..=at].iter().enumerate();
-            let known: Vec<(Seq, &Event)> = known.filter_map(|(n, e)| Some((n as Seq + 1, e.as_ref()?))).collect();
+            let known: Vec<(Seq, &Event)> =
+                known.filter_map(|(n, e)| Some((n as Seq + 1, e.as_ref()?))).collect();
             self.transcript = Transcript::fold(self.base.clone(), known.into_iter());
         }
     }
@@ -179,7 +189,8 @@ impl Replay<'_> {
     fn differs(&mut self, at: usize, made: Option<&Event>) {
         let seq = at as Seq + 1;
         let told = |event: &Event| format!("{} {}", event.kind(), event.body());
-        let recorded = self.events.get(at).and_then(Option::as_ref).map_or_else(|| "nothing".into(), &told);
+        let recorded =
+            self.events.get(at).and_then(Option::as_ref).map_or_else(|| "nothing".into(), &told);
         let now = made.map_or_else(|| "nothing".into(), told);
         self.note(seq, "the decision".into(), &recorded, &now);
     }
@@ -190,7 +201,8 @@ impl Replay<'_> {
         let from = |text: &str| {
             let start = text.floor_char_boundary(same.saturating_sub(40).min(text.len()));
             let end = text.floor_char_boundary((start + SHOWN).min(text.len()));
-            let (before, after) = (if start > 0 { "..." } else { "" }, if end < text.len() { "..." } else { "" });
+            let (before, after) =
+                (if start > 0 { "..." } else { "" }, if end < text.len() { "..." } else { "" });
             format!("{before}{}{after}", &text[start..end])
         };
         let (recorded, now) = (from(recorded), from(now));
@@ -207,7 +219,12 @@ impl Replay<'_> {
                 self.out.requests += 1;
                 if request != Some(e.request) {
                     let now = request.map_or_else(|| "none".to_owned(), |hash| hash.to_string());
-                    self.note(seq, format!("the request of step {}", e.step), &e.request.to_string(), &now);
+                    self.note(
+                        seq,
+                        format!("the request of step {}", e.step),
+                        &e.request.to_string(),
+                        &now,
+                    );
                 }
             }
             Event::PreambleSet(e) => self.preamble(seq, &e.preamble).await?,
@@ -215,12 +232,21 @@ impl Replay<'_> {
                 let now = self.transcript.shorten(e.upto, KEEP);
                 if e.summary.is_none() && now != e.shortened {
                     let told = |all: &[dunnock_proto::Shortened]| format!("{all:?}");
-                    self.note(seq, "the shortened results".into(), &told(&e.shortened), &told(&now));
+                    self.note(
+                        seq,
+                        "the shortened results".into(),
+                        &told(&e.shortened),
+                        &told(&now),
+                    );
                 }
                 self.preamble(seq, &e.preamble).await?;
             }
             Event::Finished(e) => {
-                let begun = self.s.call(e.call).filter(|call| matches!(call.stage, Stage::Started(_))).cloned();
+                let begun = self
+                    .s
+                    .call(e.call)
+                    .filter(|call| matches!(call.stage, Stage::Started(_)))
+                    .cloned();
                 if let Some(call) = begun {
                     self.run(seq, call, e).await?;
                 }
@@ -233,14 +259,23 @@ impl Replay<'_> {
     /// Checks that the preamble an event refers to exists, and that rendering it again in the copy
     /// gives the same.
     async fn preamble(&mut self, seq: Seq, preamble: &Preamble) -> Result<(), LogError> {
-        let Some(bytes) = self.log.blob(preamble.hash).await?.filter(|bytes| Hash::of(bytes) == preamble.hash) else {
-            self.note(seq, "the instructions".into(), &preamble.hash.to_string(), "missing or different");
+        let Some(bytes) =
+            self.log.blob(preamble.hash).await?.filter(|bytes| Hash::of(bytes) == preamble.hash)
+        else {
+            self.note(
+                seq,
+                "the instructions".into(),
+                &preamble.hash.to_string(),
+                "missing or different",
+            );
             return Ok(());
         };
         let Some(hands) = &self.hands else { return Ok(()) };
         // Uses what was known about the model then, so that no server is asked.
         let config = Config { window: preamble.window, ..self.s.config.as_ref().clone() };
-        let Ok((_, blob)) = hands.model.render_preamble(&config, hands.folder).await else { return Ok(()) };
+        let Ok((_, blob)) = hands.model.render_preamble(&config, hands.folder).await else {
+            return Ok(());
+        };
         let workspace = self.s.workspace.clone().unwrap_or_default();
         let (then, now) = (String::from_utf8_lossy(&bytes), String::from_utf8_lossy(&blob.bytes));
         let now = now.replace(hands.folder, &workspace);
@@ -277,11 +312,17 @@ impl Replay<'_> {
         now.shown = now.shown.replace(hands.folder, &workspace).into();
         self.out.calls += 1;
         let ends = |f: &Finished| {
-            format!("{:?}{}", f.outcome, f.exit.map_or_else(String::new, |exit| format!(", exit {exit}")))
+            format!(
+                "{:?}{}",
+                f.outcome,
+                f.exit.map_or_else(String::new, |exit| format!(", exit {exit}"))
+            )
         };
         if ends(recorded) != ends(&now) {
-            let (then, now) =
-                (format!("{}: {}", ends(recorded), recorded.shown), format!("{}: {}", ends(&now), now.shown));
+            let (then, now) = (
+                format!("{}: {}", ends(recorded), recorded.shown),
+                format!("{}: {}", ends(&now), now.shown),
+            );
             self.note(seq, format!("the outcome of call {id}"), &then, &now);
         } else if recorded.shown != now.shown {
             let (then, now) = (recorded.shown.clone(), now.shown.clone());
@@ -291,7 +332,8 @@ impl Replay<'_> {
             let (then, now) = (told(recorded), told(&now));
             self.note(seq, format!("the file changes of call {id}"), &then, &now);
         } else if recorded.full != now.full && !mentions(&blobs, hands.folder) {
-            let told = |hash: Option<Hash>| hash.map_or_else(|| "none".into(), |hash| hash.to_string());
+            let told =
+                |hash: Option<Hash>| hash.map_or_else(|| "none".into(), |hash| hash.to_string());
             let (then, now) = (told(recorded.full), told(now.full));
             self.note(seq, format!("the full output of call {id}"), &then, &now);
         }
@@ -320,7 +362,9 @@ impl Replay<'_> {
             (Cause::Input(_), Event::RewindRequested(e)) if e.to.is_none() => return None,
             // An event that no input causes was decided then, but is not decided now.
             (Cause::Input(id), event) => match self.command(event) {
-                Some(command) => Input::Order(CommandRequest { id: id.clone(), expect: None, command }),
+                Some(command) => {
+                    Input::Order(CommandRequest { id: id.clone(), expect: None, command })
+                }
                 None => return Some(Vec::new()),
             },
             (Cause::Report, event) => match work(&self.s, event, self.previews(at)) {
@@ -333,13 +377,24 @@ impl Replay<'_> {
             _ => None,
         };
         // The context is not recorded, but can be inferred from the events that followed.
-        let mut now = DecideContext { day_left: None, tree_at, preamble_drift: None, policy: Policy::default() };
+        let mut now = DecideContext {
+            day_left: None,
+            tree_at,
+            preamble_drift: None,
+            policy: Policy::default(),
+        };
         let mut made = decide(&self.s, &now, input.clone()).unwrap_or_default();
         for _ in 0..2 {
-            let same = made.iter().zip(at..).take_while(|(made, at)| self.recorded(*at) == Some(made)).count();
+            let same = made
+                .iter()
+                .zip(at..)
+                .take_while(|(made, at)| self.recorded(*at) == Some(made))
+                .count();
             match self.recorded(at + same) {
                 _ if same == made.len() && !self.goes_on(at + same, cause) => break,
-                Some(Event::Noticed(e)) if !e.sources.is_empty() => now.preamble_drift = Some(e.clone()),
+                Some(Event::Noticed(e)) if !e.sources.is_empty() => {
+                    now.preamble_drift = Some(e.clone())
+                }
                 Some(Event::Asked(e)) if e.kind == QuestionKind::Budget => now.day_left = Some(0),
                 Some(Event::Ended(e)) if e.reason == EndReason::Budget => now.day_left = Some(0),
                 Some(_) | None => break,
@@ -361,7 +416,8 @@ impl Replay<'_> {
 
     /// The folder content that was asked about at a takeover.
     fn untrusted(&self, at: usize) -> Option<Hash> {
-        let same = self.records[at..].iter().take_while(|r| r.envelope.cause == Cause::Driver).count();
+        let same =
+            self.records[at..].iter().take_while(|r| r.envelope.cause == Cause::Driver).count();
         self.events[at..at + same].iter().flatten().find_map(|event| match event {
             Event::Asked(asked) => match asked.kind {
                 QuestionKind::Trust { content } => Some(content),
@@ -373,7 +429,8 @@ impl Replay<'_> {
 
     /// The previews for the calls of an answer, taken from the questions that followed.
     fn previews(&self, at: usize) -> Previews {
-        let same = self.records[at..].iter().take_while(|r| r.envelope.cause == Cause::Report).count();
+        let same =
+            self.records[at..].iter().take_while(|r| r.envelope.cause == Cause::Report).count();
         let asked = self.events[at..at + same].iter().flatten().filter_map(|event| match event {
             Event::Asked(asked) => asked.kind.approval(),
             _ => None,
@@ -384,14 +441,23 @@ impl Replay<'_> {
     /// The command whose first event this is.
     fn command(&self, event: &Event) -> Option<Command> {
         Some(match event {
-            Event::Prompted(e) => Command::Prompt { text: e.text.clone(), images: e.images.clone() },
+            Event::Prompted(e) => {
+                Command::Prompt { text: e.text.clone(), images: e.images.clone() }
+            }
             Event::Continued(_) => Command::Run,
             Event::Replied(e) => {
                 let hash = self.s.question(e.question).map_or(Hash::ZERO, |question| question.hash);
-                Command::Reply { question: e.question, hash, answer: e.answer.clone(), note: e.note.clone() }
+                Command::Reply {
+                    question: e.question,
+                    hash,
+                    answer: e.answer.clone(),
+                    note: e.note.clone(),
+                }
             }
             Event::InterruptRequested(_) => Command::Interrupt,
-            Event::RewindRequested(e) => Command::Rewind { to: e.to?, scope: e.scope, force: e.force },
+            Event::RewindRequested(e) => {
+                Command::Rewind { to: e.to?, scope: e.scope, force: e.force }
+            }
             Event::CompactionStarted(_) => Command::Compact,
             Event::Configured(e) => Command::Configure { set: e.set.clone() },
             Event::Titled(e) => Command::Title { title: e.title.clone() },
@@ -406,8 +472,14 @@ fn work(s: &State, event: &Event, previews: Previews) -> Option<EffectOutcome> {
     Some(match event.clone() {
         Event::PreambleSet(e) => EffectOutcome::PreambleSet(e.preamble),
         Event::Ended(e) => match e.reason {
-            EndReason::Failed { error } => EffectOutcome::PreambleFailed { model: s.config.model.clone(), error },
-            EndReason::Done | EndReason::Stopped | EndReason::Limit | EndReason::Budget | EndReason::Unproven => {
+            EndReason::Failed { error } => {
+                EffectOutcome::PreambleFailed { model: s.config.model.clone(), error }
+            }
+            EndReason::Done
+            | EndReason::Stopped
+            | EndReason::Limit
+            | EndReason::Budget
+            | EndReason::Unproven => {
                 return None;
             }
         },
@@ -429,5 +501,7 @@ fn work(s: &State, event: &Event, previews: Previews) -> Option<EffectOutcome> {
 
 /// Whether an output mentions the folder it was made in: then it cannot be the same.
 fn mentions(blobs: &[Blob], folder: &str) -> bool {
-    blobs.iter().any(|blob| blob.bytes.windows(folder.len()).any(|bytes| bytes == folder.as_bytes()))
+    blobs
+        .iter()
+        .any(|blob| blob.bytes.windows(folder.len()).any(|bytes| bytes == folder.as_bytes()))
 }

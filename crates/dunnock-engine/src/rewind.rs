@@ -2,7 +2,9 @@
 
 use crate::{ConnectError, Connection, Ports, Refusal, submit_offline};
 use dunnock_core::{Phase, State};
-use dunnock_proto::{Command, CommandRequest, Decoded, Event, Frame, InputId, Refused, Rewound, SessionId};
+use dunnock_proto::{
+    Command, CommandRequest, Decoded, Event, Frame, InputId, Refused, Rewound, SessionId,
+};
 use std::time::{Duration, Instant};
 
 /// How long a session may take to become idle after it was stopped or opened: a checkpoint is saved
@@ -45,8 +47,12 @@ pub async fn go_back(
         }
         let id = InputId::from_random(world.clock.random());
         // Refused if it was stopped at this very moment.
-        let _ =
-            submit_offline(world, session, CommandRequest { id, expect: None, command: Command::Interrupt }).await?;
+        let _ = submit_offline(
+            world,
+            session,
+            CommandRequest { id, expect: None, command: Command::Interrupt },
+        )
+        .await?;
         expect = None;
     }
     let mut door = Connection::open(world.clone(), session.clone(), seen.seq).await?;
@@ -55,7 +61,11 @@ pub async fn go_back(
     done
 }
 
-async fn carry_out(door: &mut Connection, expect: Option<u64>, rewind: Command) -> Result<Rewound, RewindError> {
+async fn carry_out(
+    door: &mut Connection,
+    expect: Option<u64>,
+    rewind: Command,
+) -> Result<Rewound, RewindError> {
     let began = Instant::now();
     let asked = loop {
         match door.expecting(expect, rewind.clone()).await? {
@@ -70,7 +80,9 @@ async fn carry_out(door: &mut Connection, expect: Option<u64>, rewind: Command) 
         let Frame::Event(record) = door.next().await? else { continue };
         // The command's own events come first; a rewind without files ends in the same append.
         match record.decode() {
-            Decoded::Known(Event::Rewound(rewound)) if record.envelope.seq + 2 >= asked => return Ok(rewound),
+            Decoded::Known(Event::Rewound(rewound)) if record.envelope.seq + 2 >= asked => {
+                return Ok(rewound);
+            }
             Decoded::Known(Event::RewindFailed(failed)) if record.envelope.seq >= asked => {
                 return Err(RewindError::Failed(failed.error));
             }

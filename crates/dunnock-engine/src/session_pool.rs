@@ -81,7 +81,9 @@ impl SessionPool {
         let room = self.rooms().get(session).cloned();
         // The lock is taken while a driver starts or stops: it will run soon, or ran a moment ago.
         room.is_some_and(|room| {
-            room.driver.try_lock().map_or(true, |driver| driver.as_ref().is_some_and(|h| !is_gone(h)))
+            room.driver
+                .try_lock()
+                .map_or(true, |driver| driver.as_ref().is_some_and(|h| !is_gone(h)))
         })
     }
 
@@ -97,7 +99,11 @@ impl SessionPool {
     ///
     /// # Errors
     /// As [`Connection::open`].
-    pub async fn door(self: &Arc<Self>, session: SessionId, from: Seq) -> Result<Connection, ConnectError> {
+    pub async fn door(
+        self: &Arc<Self>,
+        session: SessionId,
+        from: Seq,
+    ) -> Result<Connection, ConnectError> {
         let world = self.world(&self.workspace(&session).await?)?;
         Connection::through(self.clone(), world, session, from).await
     }
@@ -134,7 +140,9 @@ impl SessionPool {
             false
         };
         self.log.read(session, 0, first).await?;
-        found.map(|folder| folder.to_string()).ok_or_else(|| LogError::Failed(format!("there is no session {session}")))
+        found
+            .map(|folder| folder.to_string())
+            .ok_or_else(|| LogError::Failed(format!("there is no session {session}")))
     }
 
     /// The driver of a session in this process, started if no process drives it; `None` if another
@@ -144,7 +152,9 @@ impl SessionPool {
         world: &Ports,
         session: &SessionId,
     ) -> Result<Option<(Handle, SessionRef)>, ConnectError> {
-        let fresh = || Arc::new(Slot { driver: tokio::sync::Mutex::default(), guests: watch::Sender::new(0) });
+        let fresh = || {
+            Arc::new(Slot { driver: tokio::sync::Mutex::default(), guests: watch::Sender::new(0) })
+        };
         let room = {
             let mut rooms = self.rooms();
             let room = rooms.entry(session.clone()).or_insert_with(fresh).clone();
@@ -162,7 +172,9 @@ impl SessionPool {
         if self.closed.load(Ordering::Acquire) {
             return Err(LogError::Failed("this server is shutting down".into()).into());
         }
-        let Some(ownership) = Ownership::try_take(&world.locks, &world.runtime, session, &world.app)? else {
+        let Some(ownership) =
+            Ownership::try_take(&world.locks, &world.runtime, session, &world.app)?
+        else {
             return Ok(None);
         };
         // The caller may be dropped meanwhile: a driver that is starting finishes starting

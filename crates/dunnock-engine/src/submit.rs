@@ -78,8 +78,17 @@ pub async fn submit_offline(
             apply(&mut next, event);
         }
         let inputs = vec![(order.id.clone(), next.seq)];
-        let (session, listing, charge) = (session.clone(), listing(&next), charge(world, ledger, &loaded, &next));
-        let batch = Batch { session, after: before.seq, records, inputs, blobs: Vec::new(), listing, charge };
+        let (session, listing, charge) =
+            (session.clone(), listing(&next), charge(world, ledger, &loaded, &next));
+        let batch = Batch {
+            session,
+            after: before.seq,
+            records,
+            inputs,
+            blobs: Vec::new(),
+            listing,
+            charge,
+        };
         failpoint::hit("deposit.before", "");
         match world.log.append(batch).await {
             Ok(Appended::Done) => {
@@ -109,6 +118,8 @@ async fn to_owner(
         Ok(mut owner) => Ok(owner.order(order).await),
         Err(NotAttached::Nobody) => Ok(None),
         Err(NotAttached::Silent) => Err(ConnectError::Silent { pid: note.pid }),
-        Err(NotAttached::Mismatch(version)) => Err(ConnectError::Mismatch { pid: note.pid, version }),
+        Err(NotAttached::Mismatch(version)) => {
+            Err(ConnectError::Mismatch { pid: note.pid, version })
+        }
     }
 }

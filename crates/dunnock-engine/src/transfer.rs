@@ -7,7 +7,8 @@ use crate::ports::Ports;
 use dunnock_core::ports::{Appended, Batch, Blob, LogError};
 use dunnock_core::{DecideContext, Input, Phase, Stage, State, decide};
 use dunnock_proto::{
-    Cause, Command, CommandRequest, ConfigPatch, Event, InputId, Mode, Moved, Noticed, Planner, Record, SessionId, seal,
+    Cause, Command, CommandRequest, ConfigPatch, Event, InputId, Mode, Moved, Noticed, Planner,
+    Record, SessionId, seal,
 };
 use std::collections::BTreeSet;
 
@@ -56,8 +57,8 @@ pub async fn import(
         return Err(LogError::Damaged("its first event does not create a session".into()));
     }
     if matches!(loaded.state.phase, Phase::Rewinding { .. }) {
-        let why = "it was exported during a rewind, which would continue here; let the rewind finish there, \
-                   then export it again";
+        let why = "it was exported during a rewind, which would continue here; let the rewind \
+                   finish there, then export it again";
         return Err(LogError::Failed(why.into()));
     }
     let brought: BTreeSet<[u8; 32]> = blobs.iter().map(|blob| blob.hash.0).collect();
@@ -67,14 +68,16 @@ pub async fn import(
     }
     let before = loaded.state.workspace.as_deref().unwrap_or_default().to_owned();
     let workspace = arrival.folder.unwrap_or_else(|| before.clone());
-    let mut events = vec![Event::from(Moved { workspace: workspace.clone(), proven: arrival.proven })];
+    let mut events =
+        vec![Event::from(Moved { workspace: workspace.clone(), proven: arrival.proven })];
     if workspace != before {
         let text = format!("This session was moved: the workspace root is now {workspace}.");
         events.push(Noticed::plain(text).into());
     }
     if loaded.state.read_only.is_none() {
         for event in events {
-            let record = seal(loaded.state.seq, loaded.chain, world.clock.now(), Cause::Driver, &event);
+            let record =
+                seal(loaded.state.seq, loaded.chain, world.clock.now(), Cause::Driver, &event);
             drop(loaded.fold_record(&record)?);
             records.push(record);
         }
@@ -84,20 +87,29 @@ pub async fn import(
         let id = InputId::from_random(world.clock.random());
         let order = CommandRequest { id: id.clone(), expect: None, command };
         let events = decide(&loaded.state, &DecideContext::default(), Input::Order(order));
-        for event in events.map_err(|why| LogError::Failed(format!("it could not be made safe to import: {why}")))? {
-            let record = seal(loaded.state.seq, loaded.chain, world.clock.now(), Cause::Input(id.clone()), &event);
+        for event in events.map_err(|why| {
+            LogError::Failed(format!("it could not be made safe to import: {why}"))
+        })? {
+            let record = seal(
+                loaded.state.seq,
+                loaded.chain,
+                world.clock.now(),
+                Cause::Input(id.clone()),
+                &event,
+            );
             drop(loaded.fold_record(&record)?);
             records.push(record);
         }
     }
     let (seq, listing) = (loaded.state.seq, crate::commit::listing(&loaded.state));
     let inputs = Vec::new();
-    let batch = Batch { session: session.clone(), after: 0, records, inputs, blobs, listing, charge: None };
+    let batch =
+        Batch { session: session.clone(), after: 0, records, inputs, blobs, listing, charge: None };
     match world.log.append(batch).await? {
         Appended::Done => Ok(seq),
-        Appended::Conflict | Appended::Repeated(..) => {
-            Err(LogError::Failed(format!("session {session} already exists here; delete it first to import this one")))
-        }
+        Appended::Conflict | Appended::Repeated(..) => Err(LogError::Failed(format!(
+            "session {session} already exists here; delete it first to import this one"
+        ))),
     }
 }
 
@@ -111,14 +123,23 @@ fn disarming(s: &State) -> Vec<Command> {
         Phase::Rest | Phase::Rewinding { .. } => {}
         _ if s.stopping => {}
         // Calls waiting for approval keep waiting: nothing runs before it is given.
-        Phase::Acting if s.calls.iter().all(|call| call.finished() || call.stage == Stage::Asked) => {}
-        Phase::Ready | Phase::Thinking | Phase::Acting | Phase::Compacting { .. } => commands.push(Command::Interrupt),
+        Phase::Acting
+            if s.calls.iter().all(|call| call.finished() || call.stage == Stage::Asked) => {}
+        Phase::Ready | Phase::Thinking | Phase::Acting | Phase::Compacting { .. } => {
+            commands.push(Command::Interrupt)
+        }
     }
     // Foreign folders, and programs that somebody else allowed a planner, do not count either.
-    let planner = s.config.planner.clone().map(|planner| Some(Planner { allow: Vec::new(), ..planner }));
+    let planner =
+        s.config.planner.clone().map(|planner| Some(Planner { allow: Vec::new(), ..planner }));
     let bridge = s.config.bridge.as_ref().map(|_| None);
-    let set =
-        ConfigPatch { mode: Some(Mode::Ask), verify: Some(Vec::new()), planner, bridge, ..ConfigPatch::default() };
+    let set = ConfigPatch {
+        mode: Some(Mode::Ask),
+        verify: Some(Vec::new()),
+        planner,
+        bridge,
+        ..ConfigPatch::default()
+    };
     if s.config.with(&set) != *s.config {
         commands.push(Command::Configure { set });
     }
@@ -137,10 +158,9 @@ pub async fn remove(world: &Ports, session: &SessionId) -> Result<bool, ConnectE
     };
     let gone = world.log.delete(session).await?;
     if let Some(keeper) = &world.checkpoints {
-        keeper
-            .forget(session)
-            .await
-            .map_err(|why| LogError::Failed(format!("its checkpoints could not be deleted: {why}")))?;
+        keeper.forget(session).await.map_err(|why| {
+            LogError::Failed(format!("its checkpoints could not be deleted: {why}"))
+        })?;
     }
     for name in ["lock", "owner", "owner.part"] {
         let _ = std::fs::remove_file(world.locks.join(format!("{session}.{name}")));

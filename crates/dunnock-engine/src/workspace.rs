@@ -27,7 +27,8 @@ pub(crate) async fn lock(
     crate::own::private(locks)?;
     failpoint::hit("workspace.lock.before", "");
     // One lock name per folder, however the path was written.
-    let folder = std::fs::canonicalize(workspace).unwrap_or_else(|_| Path::new(workspace).components().collect());
+    let folder = std::fs::canonicalize(workspace)
+        .unwrap_or_else(|_| Path::new(workspace).components().collect());
     let name = Hash::of(folder.as_os_str().as_encoded_bytes()).to_string();
     let file = crate::own::private_file(&locks.join(format!("{}.writer", &name[..32])))?;
     let mut waiting = Some(waiting);

@@ -95,7 +95,8 @@ impl Answer {
                 Parsed::Doubt => {
                     for part in &mut self.parts {
                         if let OpenPart::Found(found) = part {
-                            let why = "it may have been part of your reasoning; call it again if you meant it";
+                            let why = "it may have been part of your reasoning; call it again if \
+                                       you meant it";
                             found.fault.get_or_insert_with(|| why.into());
                         }
                     }
@@ -138,7 +139,11 @@ impl Answer {
         self.shown.push(Piece::Reasoning(more.to_owned()));
         match self.parts.last_mut() {
             Some(OpenPart::Reasoning { text, closed: false, .. }) => text.push_str(more),
-            _ => self.parts.push(OpenPart::Reasoning { text: more.to_owned(), opaque: None, closed: false }),
+            _ => self.parts.push(OpenPart::Reasoning {
+                text: more.to_owned(),
+                opaque: None,
+                closed: false,
+            }),
         }
     }
 
@@ -153,9 +158,15 @@ impl Answer {
     /// it. `opaque` receives the readable text.
     pub(crate) fn seal(&mut self, opaque: impl FnOnce(&str) -> Option<String>) -> Result<(), Bad> {
         if !matches!(self.parts.last(), Some(OpenPart::Reasoning { closed: false, .. })) {
-            self.parts.push(OpenPart::Reasoning { text: String::new(), opaque: None, closed: false });
+            self.parts.push(OpenPart::Reasoning {
+                text: String::new(),
+                opaque: None,
+                closed: false,
+            });
         }
-        let Some(OpenPart::Reasoning { text, opaque: slot, closed }) = self.parts.last_mut() else { return Ok(()) };
+        let Some(OpenPart::Reasoning { text, opaque: slot, closed }) = self.parts.last_mut() else {
+            return Ok(());
+        };
         *closed = true;
         *slot = opaque(text);
         self.begun = true;
@@ -176,9 +187,10 @@ impl Answer {
         });
         match first {
             Some(opaque) => *opaque = Some(sealed),
-            None => {
-                self.parts.insert(0, OpenPart::Reasoning { text: String::new(), opaque: Some(sealed), closed: true })
-            }
+            None => self.parts.insert(
+                0,
+                OpenPart::Reasoning { text: String::new(), opaque: Some(sealed), closed: true },
+            ),
         }
         Ok(())
     }
@@ -271,7 +283,8 @@ impl Answer {
             OpenPart::Call(call) if call.name.is_empty() => None,
             OpenPart::Call(call) => {
                 let empty = call.args.trim().is_empty();
-                let fault = (empty && cut).then(|| "the answer was cut off before the arguments of this call".into());
+                let fault = (empty && cut)
+                    .then(|| "the answer was cut off before the arguments of this call".into());
                 let args = if empty { "{}".into() } else { call.args.into() };
                 let (id, tool) = (id(call.id), call.name);
                 Some(Part::Call(Arc::new(CallPart { id, tool, args, recovered: false, fault })))

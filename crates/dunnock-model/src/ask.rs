@@ -11,7 +11,8 @@ use crate::wires::{self, Outgoing};
 use dunnock_core::failpoint;
 use dunnock_core::ports::{CancellationToken, DeltaSink};
 use dunnock_proto::{
-    Answered, At, Attempt, Delta, Failure, Hash, Message, Part, Reserved, Step, StepFailed, Stop, Usage,
+    Answered, At, Attempt, Delta, Failure, Hash, Message, Part, Reserved, Step, StepFailed, Stop,
+    Usage,
 };
 use futures_util::StreamExt as _;
 use std::collections::BTreeMap;
@@ -121,7 +122,12 @@ pub(crate) async fn ask(
 ) -> Result<Answered, StepFailed> {
     let PromptRequest { preamble, step, hash, messages, pictures, anyway } = *question;
     let wire = preamble.wire.to_string();
-    let to = Target { model: &preamble.model, wire: &wire, dialect: preamble.dialect, callable: &preamble.callable };
+    let to = Target {
+        model: &preamble.model,
+        wire: &wire,
+        dialect: preamble.dialect,
+        callable: &preamble.callable,
+    };
     let unsent = |failure, error| StepFailed::unsent(step, failure, error);
     let sides = sides(messages, pictures, &to).map_err(|why| unsent(Failure::Rejected, why))?;
     let callable: Arc<[Callable]> = preamble.callable.clone().into();
@@ -192,19 +198,32 @@ pub(crate) async fn ask(
                 line.without.keep(&preamble.model, bare);
                 let partial = answer.said();
                 let (parts, stop) = answer.finish(step.0);
-                let why = no_answer(&parts, &stop).map(str::to_owned).or_else(|| twice(preamble, messages, &parts));
+                let why = no_answer(&parts, &stop)
+                    .map(str::to_owned)
+                    .or_else(|| twice(preamble, messages, &parts));
                 if let Some(why) = why {
                     let error = format!("{}: {why}", line.provider.name);
                     return Err(fail(attempts, Failure::Rejected, error, &partial));
                 }
                 let model = preamble.model.clone();
-                return Ok(Answered { step, attempts, model, wire, parts, stop, usage, request: hash, raw: None });
+                return Ok(Answered {
+                    step,
+                    attempts,
+                    model,
+                    wire,
+                    parts,
+                    stop,
+                    usage,
+                    request: hash,
+                    raw: None,
+                });
             }
             Some(Tried::Trouble(trouble)) => trouble,
             None => {
                 attempts.push(record(Some("interrupted".into())));
                 // The server may still be working on it, so its usage is unknown.
-                let cut = fail(attempts, Failure::Interrupted, "interrupted".into(), &answer.said());
+                let cut =
+                    fail(attempts, Failure::Interrupted, "interrupted".into(), &answer.said());
                 return Err(StepFailed { incomplete: true, ..cut });
             }
         };
@@ -216,7 +235,9 @@ pub(crate) async fn ask(
             continue;
         }
         let pause = match trouble.again {
-            Some((most, wait)) if !answer.begun && attempt < most => pause(line.patience, attempt, wait),
+            Some((most, wait)) if !answer.begun && attempt < most => {
+                pause(line.patience, attempt, wait)
+            }
             Some(_) | None => {
                 let failed = fail(attempts, trouble.failure, trouble.words, &answer.said());
                 return Err(StepFailed { incomplete: answer.begun, ..failed });
@@ -244,7 +265,9 @@ fn no_answer(parts: &[Part], stop: &Stop) -> Option<&'static str> {
             "the answer was cut off at the model's output limit. Ask for less at a time, or use a \
              model with a higher limit",
         ),
-        Stop::Filter => Some("the provider's content filter blocked the answer. Rephrase, or try another model"),
+        Stop::Filter => {
+            Some("the provider's content filter blocked the answer. Rephrase, or try another model")
+        }
         Stop::End | Stop::Calls | Stop::Other(_) if !said => {
             Some("the model returned an empty answer. Rephrase, or try another model")
         }
@@ -289,23 +312,41 @@ async fn try_once(
 ) -> Tried {
     let provider = line.provider;
     let request = wires::request(line.client, provider, preamble.wire, reqwest::Method::POST, None);
-    let request = request.header("content-type", "application/json").header("accept", "text/event-stream").body(body);
+    let request = request
+        .header("content-type", "application/json")
+        .header("accept", "text/event-stream")
+        .body(body);
     failpoint::hit("model.send", "");
     let response = match tokio::time::timeout(line.patience.idle, request.send()).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => return Tried::Trouble(RequestError::unreachable(provider, &error)),
-        Err(_) => return Tried::Trouble(broken(provider, preamble.names().1, &Broken::Idle(line.patience.idle))),
+        Err(_) => {
+            return Tried::Trouble(broken(
+                provider,
+                preamble.names().1,
+                &Broken::Idle(line.patience.idle),
+            ));
+        }
     };
     let status = response.status().as_u16();
-    let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    let header =
+        |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
     if status != 200 {
-        let wait = header("retry-after").and_then(|s| Duration::try_from_secs_f64(s.trim().parse().ok()?).ok());
+        let wait = header("retry-after")
+            .and_then(|s| Duration::try_from_secs_f64(s.trim().parse().ok()?).ok());
         let body = some_of(response, line.patience.idle).await;
-        return Tried::Trouble(RequestError::status(provider, preamble.names().1, status, wait, &body));
+        return Tried::Trouble(RequestError::status(
+            provider,
+            preamble.names().1,
+            status,
+            wait,
+            &body,
+        ));
     }
     let plain = header("content-type").is_some_and(|t| t.starts_with("application/json"));
     let mut reader = preamble.wire.reader();
-    let mut ear = StreamReader { framing: preamble.wire.framing(), reader: reader.as_mut(), answer };
+    let mut ear =
+        StreamReader { framing: preamble.wire.framing(), reader: reader.as_mut(), answer };
     let done = if plain {
         let body = all_of(response, line.patience.idle).await;
         ear.whole(&String::from_utf8_lossy(&body), show)
@@ -328,7 +369,9 @@ fn broken(provider: &Provider, model: &str, why: &Broken) -> RequestError {
     let again = match why {
         Broken::TooLong(_) => None,
         Broken::Idle(_) => Some((2, None)),
-        Broken::Lost(_) | Broken::Unfinished | Broken::Garbage(_) | Broken::Server(_) => Some((4, None)),
+        Broken::Lost(_) | Broken::Unfinished | Broken::Garbage(_) | Broken::Server(_) => {
+            Some((4, None))
+        }
     };
     RequestError { failure: Failure::Transport, words, again, bare: false }
 }

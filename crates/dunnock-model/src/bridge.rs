@@ -13,8 +13,8 @@ use crate::outbox::{Round, outbox};
 use dunnock_core::failpoint;
 use dunnock_core::ports::{Blob, CancellationToken, DeltaSink, ModelRequest};
 use dunnock_proto::{
-    Answered, At, Attempt, Bridge, CallPart, Delta, Failure, OutboxWritten, Part, SessionId, Step, StepFailed, Stop,
-    Usage,
+    Answered, At, Attempt, Bridge, CallPart, Delta, Failure, OutboxWritten, Part, SessionId, Step,
+    StepFailed, Stop, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -96,7 +96,13 @@ pub fn put(folder: &Path, name: &str, text: &str) -> io::Result<()> {
 fn same_folder(folder: &Path) -> io::Result<()> {
     match folder.canonicalize() {
         Ok(real) if real == folder => {}
-        Ok(real) => return Err(io::Error::other(format!("{} now resolves to {}", folder.display(), real.display()))),
+        Ok(real) => {
+            return Err(io::Error::other(format!(
+                "{} now resolves to {}",
+                folder.display(),
+                real.display()
+            )));
+        }
         Err(error) => return Err(error),
     }
     #[cfg(unix)]
@@ -137,7 +143,9 @@ pub(crate) fn hand_over(
     let step = asking.request.step;
     let folder = PathBuf::from(&carried.bridge.folder);
     let fail = |error: String| StepFailed::unsent(step, Failure::Rejected, error);
-    let told = |error: io::Error| fail(format!("the outbox cannot be written in {}: {error}", folder.display()));
+    let told = |error: io::Error| {
+        fail(format!("the outbox cannot be written in {}: {error}", folder.display()))
+    };
     let session = asking.session.to_string();
     match std::fs::read_to_string(folder.join(OWNER)) {
         Ok(owner) if owner.trim() == session => {}
@@ -146,16 +154,25 @@ pub(crate) fn hand_over(
                 "{} is now used by session {}. Continue that session, or use another folder: \
                  dunnock bridge new --dir DIR",
                 folder.display(),
-                owner.trim().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect::<String>()
+                owner
+                    .trim()
+                    .chars()
+                    .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
+                    .take(40)
+                    .collect::<String>()
             )));
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => put(&folder, OWNER, &session).map_err(told)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            put(&folder, OWNER, &session).map_err(told)?
+        }
         Err(error) => return Err(told(error)),
     }
     let root = Path::new(&carried.root);
     let files = list.map(|list| list(root)).unwrap_or_default();
     let stamps = stamps(root, &files);
-    let before = (1..step.0).rev().find_map(|n| std::fs::read_to_string(folder.join(format!(".{n:03}-files"))).ok());
+    let before = (1..step.0)
+        .rev()
+        .find_map(|n| std::fs::read_to_string(folder.join(format!(".{n:03}-files"))).ok());
     let messages = asking.request.messages();
     let round = Round {
         step,
@@ -169,7 +186,8 @@ pub(crate) fn hand_over(
     // An inbox that exists before its outbox cannot be the answer.
     let early = folder.join(inbox_name(step));
     if !folder.join(outbox_name(step, 0)).exists() && early.symlink_metadata().is_ok() {
-        std::fs::rename(&early, folder.join(format!("{:03}-inbox.early.md", step.0))).map_err(told)?;
+        std::fs::rename(&early, folder.join(format!("{:03}-inbox.early.md", step.0)))
+            .map_err(told)?;
     }
     // The first part is the one that is announced, so it is written last, when the rest exists.
     failpoint::hit("carry.outbox", "before");
@@ -220,7 +238,9 @@ fn changed(before: &str, now: &str) -> Vec<String> {
             Some(_) => {}
         }
     }
-    all.extend(before.keys().filter(|path| !now.contains_key(*path)).map(|path| format!("gone: {path}")));
+    all.extend(
+        before.keys().filter(|path| !now.contains_key(*path)).map(|path| format!("gone: {path}")),
+    );
     all
 }
 
@@ -258,12 +278,17 @@ fn look(path: &Path) -> Look {
         return Look::Refused(format!("it is {what}, so it is ignored"));
     }
     if meta.len() > LONGEST {
-        return Look::Refused(format!("it has {} bytes, more than {LONGEST}, so it is ignored", meta.len()));
+        return Look::Refused(format!(
+            "it has {} bytes, more than {LONGEST}, so it is ignored",
+            meta.len()
+        ));
     }
     if meta.len() == 0 {
         return Look::Nothing;
     }
-    let Ok(modified) = meta.modified() else { return Look::Refused("its modification time cannot be read".into()) };
+    let Ok(modified) = meta.modified() else {
+        return Look::Refused("its modification time cannot be read".into());
+    };
     #[cfg(unix)]
     use std::os::unix::fs::MetadataExt as _;
     Look::There(Stamp {
@@ -305,10 +330,12 @@ impl Stamp {
 fn is_written(stamp: &Stamp) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let processes = processes.filter(|p| p.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit()));
+    let processes =
+        processes.filter(|p| p.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit()));
     processes.into_iter().any(|process| {
         std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten().any(|fd| {
-            let same = std::fs::metadata(fd.path()).is_ok_and(|meta| (meta.dev(), meta.ino()) == stamp.file);
+            let same = std::fs::metadata(fd.path())
+                .is_ok_and(|meta| (meta.dev(), meta.ino()) == stamp.file);
             same && {
                 let info = process.path().join("fdinfo").join(fd.file_name());
                 let info = std::fs::read_to_string(info).unwrap_or_default();
@@ -377,18 +404,23 @@ pub fn brought(session: &SessionId, handed: &OutboxWritten) -> InboxState {
         Look::Refused(why) => InboxState::Refused(why),
         Look::There(stamp) => match take(Path::new(&handed.inbox), stamp) {
             Some(bytes) if decoded(&bytes).is_none() => InboxState::Refused(NOT_TEXT.into()),
-            Some(bytes) if decoded(&bytes).is_some_and(|text| text.trim().is_empty()) => InboxState::Nothing,
-            Some(bytes) if decoded(&bytes).is_some_and(|text| asks_for_more(&text)) => InboxState::Refused(NEXT.into()),
+            Some(bytes) if decoded(&bytes).is_some_and(|text| text.trim().is_empty()) => {
+                InboxState::Nothing
+            }
+            Some(bytes) if decoded(&bytes).is_some_and(|text| asks_for_more(&text)) => {
+                InboxState::Refused(NEXT.into())
+            }
             Some(_) | None => InboxState::Comes,
         },
     }
 }
 
 /// The error of a round that was stopped.
-const STOPPED: &str = "interrupted: this round is cancelled, and an answer to it is ignored; \
-     the next round asks again";
+const STOPPED: &str = "interrupted: this round is cancelled, and an answer to it is ignored; the \
+                       next round asks again";
 /// The notice when the chat is still asking for the next part.
-const NEXT: &str = "the chat asks for the next part: paste it, and save only the answer to the last part";
+const NEXT: &str =
+    "the chat asks for the next part: paste it, and save only the answer to the last part";
 const NOT_TEXT: &str = "it is not UTF-8 text, so it is ignored; save it as UTF-8";
 
 /// Whether the chat only asks for the next part.
@@ -406,9 +438,9 @@ fn judged(folder: &Path, session: &str, step: Step) -> Look {
         return Look::Refused(error.to_string());
     }
     match look(&folder.join(inbox_name(step))) {
-        Look::There(stamp) if !stamp.is_after(&folder.join(outbox_name(step, 0))) => {
-            Look::Refused("it is older than its outbox, so it cannot be the answer; save the answer again".into())
-        }
+        Look::There(stamp) if !stamp.is_after(&folder.join(outbox_name(step, 0))) => Look::Refused(
+            "it is older than its outbox, so it cannot be the answer; save the answer again".into(),
+        ),
         look => look,
     }
 }
@@ -485,7 +517,12 @@ pub(crate) async fn wait(
     }
 }
 
-fn answered(asking: &ModelRequest, carried: &BridgeSettings, text: &str, bytes: Vec<u8>) -> (Answered, Vec<Blob>) {
+fn answered(
+    asking: &ModelRequest,
+    carried: &BridgeSettings,
+    text: &str,
+    bytes: Vec<u8>,
+) -> (Answered, Vec<Blob>) {
     let step = asking.request.step;
     let raw = Blob::new(bytes);
     let inbox = read(text);
@@ -515,17 +552,21 @@ fn parts(inbox: &Inbox, bridge: &Bridge) -> Vec<Part> {
         let (tool, args, fault) = match said {
             // For `call:` paths the tool itself finds the output of the earlier call.
             InboxItem::Read { path, lines } => {
-                let (first, last) = lines.map_or((None, None), |(first, last)| (Some(first), Some(last)));
-                let mut args =
-                    json!({ "path": path, "first": first, "last": last, "bare": !path.starts_with("call:") });
+                let (first, last) =
+                    lines.map_or((None, None), |(first, last)| (Some(first), Some(last)));
+                let mut args = json!({ "path": path, "first": first, "last": last, "bare": !path.starts_with("call:") });
                 if let Some(args) = args.as_object_mut() {
                     args.retain(|_, value| !value.is_null() && *value != json!(false));
                 }
                 ("view_file", args, None)
             }
             InboxItem::List { path } => ("list_files", json!({ "path": path }), None),
-            InboxItem::Search { text, path } if path.is_empty() => ("search_text", json!({ "pattern": text }), None),
-            InboxItem::Search { text, path } => ("search_text", json!({ "pattern": text, "path": path }), None),
+            InboxItem::Search { text, path } if path.is_empty() => {
+                ("search_text", json!({ "pattern": text }), None)
+            }
+            InboxItem::Search { text, path } => {
+                ("search_text", json!({ "pattern": text, "path": path }), None)
+            }
             InboxItem::Write { path, body } => {
                 let body = if body.is_empty() { String::new() } else { format!("{body}\n") };
                 ("write_file", json!({ "path": path, "content": body, "overwrite": true }), None)
@@ -534,7 +575,9 @@ fn parts(inbox: &Inbox, bridge: &Bridge) -> Vec<Part> {
                 ("replace_text", json!({ "path": path, "old": old, "new": new }), None)
             }
             InboxItem::Delete { path } => ("delete_file", json!({ "path": path }), None),
-            InboxItem::Run { script } => ("shell", json!({ "command": script, "timeout": bridge.timeout }), None),
+            InboxItem::Run { script } => {
+                ("shell", json!({ "command": script, "timeout": bridge.timeout }), None)
+            }
             InboxItem::Done => {
                 let answer = if inbox.prose.is_empty() { "done" } else { &inbox.prose };
                 ("final_output", json!({ "answer": answer }), None)
@@ -542,7 +585,13 @@ fn parts(inbox: &Inbox, bridge: &Bridge) -> Vec<Part> {
             InboxItem::Refused(why) => ("command", json!({}), Some(why.as_str().into())),
         };
         let (tool, args) = (tool.to_owned(), args.to_string().into());
-        parts.push(Part::Call(Arc::new(CallPart { id: String::new(), tool, args, recovered: false, fault })));
+        parts.push(Part::Call(Arc::new(CallPart {
+            id: String::new(),
+            tool,
+            args,
+            recovered: false,
+            fault,
+        })));
     }
     parts
 }

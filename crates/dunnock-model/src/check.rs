@@ -11,7 +11,9 @@ use crate::profile::{EditFormat, Profile, Size};
 use crate::wires::Wire;
 use dunnock_core::patch::{Op, Patch};
 use dunnock_core::ports::{CancellationToken, DeltaSink};
-use dunnock_proto::{Answered, CallId, Config, Delta, Failure, Hash, Message, Part, Step, StepFailed};
+use dunnock_proto::{
+    Answered, CallId, Config, Delta, Failure, Hash, Message, Part, Step, StepFailed,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -114,8 +116,18 @@ impl ModelClient {
         let briefing = PreambleInputs { instructions: Vec::new(), ..briefing };
         let callable = callable(&briefing.offers)?;
         let (began, probes, faults) = (Instant::now(), Vec::new(), Vec::new());
-        let mut check =
-            Check { speaker: self, model, traits, briefing, callable, began, probes, tell, reasoning: false, faults };
+        let mut check = Check {
+            speaker: self,
+            model,
+            traits,
+            briefing,
+            callable,
+            began,
+            probes,
+            tell,
+            reasoning: false,
+            faults,
+        };
         check.all().await?;
         let Check { traits, reasoning, faults, probes, .. } = check;
         let profile = Profile {
@@ -153,8 +165,8 @@ impl Check<'_> {
         self.cancel().await;
         self.overflow().await;
         let narrow = self.traits.window.is_some_and(|w| w < ROOMY);
-        let weak =
-            self.traits.edit == EditFormat::Whole || self.traits.dialect != Dialect::Native && self.failed("calls");
+        let weak = self.traits.edit == EditFormat::Whole
+            || self.traits.dialect != Dialect::Native && self.failed("calls");
         self.traits.size = if narrow || weak { Size::Small } else { Size::Default };
         Ok(())
     }
@@ -163,7 +175,13 @@ impl Check<'_> {
         self.probes.iter().any(|p| p.name == name && p.verdict == Verdict::No)
     }
 
-    fn note(&mut self, name: &'static str, verdict: Verdict, said: impl Into<String>, began: Instant) {
+    fn note(
+        &mut self,
+        name: &'static str,
+        verdict: Verdict,
+        said: impl Into<String>,
+        began: Instant,
+    ) {
         let probe = Probe { name, verdict, said: said.into(), took: began.elapsed() };
         (self.tell)(&probe);
         self.probes.push(probe);
@@ -195,11 +213,18 @@ impl Check<'_> {
         // Without tools, the dialect makes no difference.
         let dialect = if ask.tools.is_empty() { Dialect::Native } else { self.traits.dialect };
         let traits = Traits { dialect, ..self.traits };
-        let preamble = self.speaker.recorded(self.model, provider, &traits, &briefing).map_err(refuse)?;
+        let preamble =
+            self.speaker.recorded(self.model, provider, &traits, &briefing).map_err(refuse)?;
         let (pictures, hash) = (BTreeMap::new(), Hash::ZERO);
         let (preamble, messages) = (&preamble, ask.messages.as_slice());
-        let question =
-            PromptRequest { preamble, step: Step(1), hash, messages, pictures: &pictures, anyway: ask.anyway };
+        let question = PromptRequest {
+            preamble,
+            step: Step(1),
+            hash,
+            messages,
+            pictures: &pictures,
+            anyway: ask.anyway,
+        };
         let asking = self.speaker.send(&question, live, halt.clone());
         let within = if self.probes.is_empty() { FIRST } else { ONE };
         let answer = match tokio::time::timeout(within, asking).await {
@@ -210,8 +235,10 @@ impl Check<'_> {
             }
         };
         if let Ok(answered) = &answer {
-            self.reasoning |=
-                answered.parts.iter().any(|p| matches!(p, Part::Reasoning { text, .. } if !text.is_empty()));
+            self.reasoning |= answered
+                .parts
+                .iter()
+                .any(|p| matches!(p, Part::Reasoning { text, .. } if !text.is_empty()));
         }
         answer
     }
@@ -228,7 +255,12 @@ impl Check<'_> {
                 Ok(answered) => {
                     let words = Part::words(&answered.parts);
                     let said = words.split_whitespace().take(6).collect::<Vec<_>>().join(" ");
-                    self.note("plain answer", Verdict::Yes, format!("over {wire}: \"{said}\""), began);
+                    self.note(
+                        "plain answer",
+                        Verdict::Yes,
+                        format!("over {wire}: \"{said}\""),
+                        began,
+                    );
                     return Ok(());
                 }
                 Err(failed) if wire == own => {
@@ -256,7 +288,12 @@ impl Check<'_> {
         }
         match self.traits.window {
             Some(window) => self.note("window", Verdict::Yes, format!("{window} tokens"), began),
-            None => self.note("window", Verdict::Untried, "the server does not report it; set \"window\"", began),
+            None => self.note(
+                "window",
+                Verdict::Untried,
+                "the server does not report it; set \"window\"",
+                began,
+            ),
         }
     }
 
@@ -274,11 +311,17 @@ impl Check<'_> {
             );
         });
         let answer = self
-            .ask_live(ProbeRequest::plain("Count from one to ten, in words."), live, CancellationToken::default())
+            .ask_live(
+                ProbeRequest::plain("Count from one to ten, in words."),
+                live,
+                CancellationToken::default(),
+            )
             .await;
         let pieces = pieces.load(Ordering::Relaxed);
         match answer {
-            Ok(_) if pieces > 1 => self.note("streaming", Verdict::Yes, format!("{pieces} pieces"), began),
+            Ok(_) if pieces > 1 => {
+                self.note("streaming", Verdict::Yes, format!("{pieces} pieces"), began)
+            }
             Ok(_) => {
                 self.faults.push("answers are not streamed: they arrive in one piece".into());
                 self.note("streaming", Verdict::No, "the answer arrived in one piece", began);
@@ -305,8 +348,14 @@ impl Check<'_> {
                 self.traits.quirks.merge = true;
                 match self.ask(ask(two())).await {
                     Ok(_) => {
-                        self.faults.push("messages must alternate: consecutive ones are merged".into());
-                        self.note("template", Verdict::No, "messages must alternate; they will be merged", began);
+                        self.faults
+                            .push("messages must alternate: consecutive ones are merged".into());
+                        self.note(
+                            "template",
+                            Verdict::No,
+                            "messages must alternate; they will be merged",
+                            began,
+                        );
                     }
                     Err(_) => {
                         self.traits.quirks.merge = false;
@@ -321,7 +370,8 @@ impl Check<'_> {
     /// Finds the dialect in which it calls tools: native, text or plan.
     async fn calls(&mut self) {
         const TOOLS: &[&str] = &["view_file"];
-        const TASK: &str = "Read the file notes.txt. Call view_file with the path notes.txt, and do nothing else.";
+        const TASK: &str =
+            "Read the file notes.txt. Call view_file with the path notes.txt, and do nothing else.";
         let mut last = String::new();
         for dialect in [Dialect::Native, Dialect::Text, Dialect::Plan] {
             let name = match dialect {
@@ -372,7 +422,8 @@ impl Check<'_> {
             return;
         }
         let began = Instant::now();
-        let task = "Read the files a.txt and b.txt, both at once: call view_file twice in one answer.";
+        let task =
+            "Read the files a.txt and b.txt, both at once: call view_file twice in one answer.";
         match self.ask(ProbeRequest::with(TOOLS, task)).await {
             Ok(answered) => {
                 let calls = Part::calls(&answered.parts).filter(|c| c.fault.is_none()).count();
@@ -393,10 +444,16 @@ impl Check<'_> {
             recovered: false,
             fault: None,
         };
-        let (model, wire): (Arc<str>, Arc<str>) = (self.model.into(), self.traits.wire.to_string().into());
+        let (model, wire): (Arc<str>, Arc<str>) =
+            (self.model.into(), self.traits.wire.to_string().into());
         let messages = vec![
             user("What is in notes.txt?"),
-            Message::Assistant { model, wire, parts: Arc::new([Part::Call(Arc::new(call))]), cut: false },
+            Message::Assistant {
+                model,
+                wire,
+                parts: Arc::new([Part::Call(Arc::new(call))]),
+                cut: false,
+            },
             Message::Result {
                 call: CallId { step: Step(1), index: 0 },
                 id: "call_1".into(),
@@ -412,7 +469,9 @@ impl Check<'_> {
                 let verdict = if template { Verdict::No } else { Verdict::Untried };
                 self.note("results", verdict, failed.error, began);
                 if dialect == Dialect::Native && template {
-                    self.faults.push("its chat template rejects tool results: they are sent as text".into());
+                    self.faults.push(
+                        "its chat template rejects tool results: they are sent as text".into(),
+                    );
                     self.traits.dialect = Dialect::Text;
                 }
             }
@@ -431,7 +490,9 @@ impl Check<'_> {
         self.traits.dialect = before;
         let broken = |a: &Answered| Part::calls(&a.parts).any(|c| c.fault.is_some());
         match answer {
-            Ok(answered) if !broken(&answered) => self.note("schema", Verdict::Yes, "follows a schema", began),
+            Ok(answered) if !broken(&answered) => {
+                self.note("schema", Verdict::Yes, "follows a schema", began)
+            }
             Ok(_) => {
                 self.traits.constrained = false;
                 self.note("schema", Verdict::No, "does not follow a schema", began);
@@ -453,7 +514,9 @@ impl Check<'_> {
             ("edit by whole file", "write_file", EditFormat::Whole),
         ] {
             // A model that can replace text need not write whole files.
-            if format == EditFormat::Whole && works.contains(&EditFormat::Replace) || self.late(name) {
+            if format == EditFormat::Whole && works.contains(&EditFormat::Replace)
+                || self.late(name)
+            {
                 continue;
             }
             let began = Instant::now();
@@ -469,7 +532,8 @@ impl Check<'_> {
                 continue;
             }
             tried += 1;
-            let good = one_call(&answer, tool, &self.callable).and_then(|args| edited(format, &args, FILE));
+            let good = one_call(&answer, tool, &self.callable)
+                .and_then(|args| edited(format, &args, FILE));
             match good {
                 Ok(()) => {
                     works.push(format);
@@ -525,7 +589,9 @@ impl Check<'_> {
                 told.cancel();
             }
         });
-        let stopped = self.ask_live(ProbeRequest::plain("Count from one to two hundred, in words."), live, halt).await;
+        let stopped = self
+            .ask_live(ProbeRequest::plain("Count from one to two hundred, in words."), live, halt)
+            .await;
         let cut = stopped.is_err_and(|failed| failed.failure == Failure::Interrupted);
         let again = Instant::now();
         let after = self.ask(ProbeRequest::plain("Answer with one word: ready")).await;
@@ -533,7 +599,9 @@ impl Check<'_> {
             Ok(_) if cut && again.elapsed() < Duration::from_secs(20) => {
                 self.note("cancelling", Verdict::Yes, "stops, then answers again at once", began);
             }
-            Ok(_) if !cut => self.note("cancelling", Verdict::Untried, "the answer finished first", began),
+            Ok(_) if !cut => {
+                self.note("cancelling", Verdict::Untried, "the answer finished first", began)
+            }
             Err(failed) if failed.failure == Failure::Rejected => {
                 self.note("cancelling", Verdict::Untried, failed.error, began);
             }
@@ -547,10 +615,20 @@ impl Check<'_> {
     /// Tests what the server does with a prompt that cannot fit.
     async fn overflow(&mut self) {
         let Some(window) = self.traits.window else {
-            return self.note("overflow", Verdict::Untried, "the window is not known", Instant::now());
+            return self.note(
+                "overflow",
+                Verdict::Untried,
+                "the window is not known",
+                Instant::now(),
+            );
         };
         if window > LARGE {
-            return self.note("overflow", Verdict::Untried, "the window is too large to fill", Instant::now());
+            return self.note(
+                "overflow",
+                Verdict::Untried,
+                "the window is too large to fill",
+                Instant::now(),
+            );
         }
         if self.late("overflow") {
             return;
@@ -565,7 +643,12 @@ impl Check<'_> {
             Err(failed) => self.note("overflow", Verdict::No, failed.error, began),
             Ok(_) => {
                 self.faults.push("silently truncates prompts that do not fit".into());
-                self.note("overflow", Verdict::No, "silently truncates a prompt that does not fit", began);
+                self.note(
+                    "overflow",
+                    Verdict::No,
+                    "silently truncates a prompt that does not fit",
+                    began,
+                );
             }
         }
     }
@@ -579,7 +662,10 @@ fn passing(answer: &Result<Answered, StepFailed>) -> bool {
 /// Whether the server rejected the request or its schema, or the answer did not follow the schema.
 fn refused(answer: &Result<Answered, StepFailed>) -> bool {
     match answer {
-        Ok(answered) => answered.attempts.len() > 1 || Part::calls(&answered.parts).any(|call| call.fault.is_some()),
+        Ok(answered) => {
+            answered.attempts.len() > 1
+                || Part::calls(&answered.parts).any(|call| call.fault.is_some())
+        }
         Err(failed) => failed.failure == Failure::Rejected,
     }
 }
@@ -588,20 +674,30 @@ fn refused(answer: &Result<Answered, StepFailed>) -> bool {
 fn long_prompt(tokens: u64) -> String {
     let filler = "The river flowed through the reeds and the wind moved the grass on the bank. ";
     let times = (tokens * BYTES_PER_TOKEN) as usize / filler.len();
-    format!("The secret word is heron.\n\n{}\n\nWhat is the secret word? Answer with that word.", filler.repeat(times))
+    format!(
+        "The secret word is heron.\n\n{}\n\nWhat is the secret word? Answer with that word.",
+        filler.repeat(times)
+    )
 }
 
 /// The arguments of an answer's first call, if it calls this tool with valid arguments.
-fn one_call(answer: &Result<Answered, StepFailed>, tool: &str, tools: &[Callable]) -> Result<Value, String> {
+fn one_call(
+    answer: &Result<Answered, StepFailed>,
+    tool: &str,
+    tools: &[Callable],
+) -> Result<Value, String> {
     let answered = answer.as_ref().map_err(|failed| failed.error.clone())?;
-    let Some(call) = Part::calls(&answered.parts).next() else { return Err("the model made no call".into()) };
+    let Some(call) = Part::calls(&answered.parts).next() else {
+        return Err("the model made no call".into());
+    };
     if let Some(fault) = &call.fault {
         return Err(fault.to_string());
     }
     if call.tool != tool {
         return Err(format!("it called {} instead", call.tool));
     }
-    let args: Value = serde_json::from_str(&call.args).map_err(|e| format!("the arguments are not JSON: {e}"))?;
+    let args: Value =
+        serde_json::from_str(&call.args).map_err(|e| format!("the arguments are not JSON: {e}"))?;
     let known = tools.iter().find(|t| t.name == tool).map(|t| schema::check(&t.schema, &args));
     known.unwrap_or(Ok(())).map(|()| args)
 }
@@ -634,10 +730,15 @@ fn patched(patch: &Patch, file: &str) -> Option<String> {
     let mut lines: Vec<&str> = file.lines().collect();
     for hunk in &one.hunks {
         let side = |left_out: Op| -> Vec<&str> {
-            hunk.lines.iter().filter(|line| line.op != left_out).map(|line| line.text.as_str()).collect()
+            hunk.lines
+                .iter()
+                .filter(|line| line.op != left_out)
+                .map(|line| line.text.as_str())
+                .collect()
         };
         let (old, new) = (side(Op::Add), side(Op::Drop));
-        let at = (0..=lines.len()).find(|at| lines.get(*at..at + old.len()) == Some(old.as_slice()))?;
+        let at =
+            (0..=lines.len()).find(|at| lines.get(*at..at + old.len()) == Some(old.as_slice()))?;
         lines.splice(at..at + old.len(), new);
     }
     (!one.hunks.is_empty()).then(|| lines.join("\n"))

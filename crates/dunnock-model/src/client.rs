@@ -12,10 +12,12 @@ use crate::request_error::RequestError;
 use crate::window;
 use crate::wires::{self, Wire};
 use dunnock_core::Request;
-use dunnock_core::ports::{Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, Summary, ToolSpec};
+use dunnock_core::ports::{
+    Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, Summary, ToolSpec,
+};
 use dunnock_proto::{
-    Answered, Config, Failure, Hash, Message, Noticed, OutboxWritten, Part, Preamble, Price, Source, StepFailed, Tool,
-    Usage,
+    Answered, Config, Failure, Hash, Message, Noticed, OutboxWritten, Part, Preamble, Price,
+    Source, StepFailed, Tool, Usage,
 };
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -28,7 +30,8 @@ const IDLE: usize = 64;
 const SUMMARY: u64 = 1_500;
 
 /// Collects the inputs of a preamble for a workspace.
-pub type MakePreambleInputs = Arc<dyn Fn(&Config, &str) -> Result<PreambleInputs, String> + Send + Sync>;
+pub type MakePreambleInputs =
+    Arc<dyn Fn(&Config, &str) -> Result<PreambleInputs, String> + Send + Sync>;
 
 /// Sends requests to all configured providers.
 pub struct ModelClient {
@@ -63,7 +66,20 @@ impl ModelClient {
         let (near, near_tls, far) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let (unusable, profiles) = (Vec::new(), Profiles::default());
         let (app, without, list) = (app.into(), RefusedExtras::default(), None);
-        Self { providers, unusable, prompts, profiles, brief, patience, app, without, list, near, near_tls, far }
+        Self {
+            providers,
+            unusable,
+            prompts,
+            profiles,
+            brief,
+            patience,
+            app,
+            without,
+            list,
+            near,
+            near_tls,
+            far,
+        }
     }
 
     /// Uses these saved profiles.
@@ -159,20 +175,33 @@ impl ModelClient {
     ///
     /// # Errors
     /// When the list cannot be fetched.
-    pub async fn models(&self, provider: &Provider, within: Duration) -> Result<Vec<String>, String> {
+    pub async fn models(
+        &self,
+        provider: &Provider,
+        within: Duration,
+    ) -> Result<Vec<String>, String> {
         let path = Some(provider.wire.models_path());
-        let request = wires::request(self.client(provider)?, provider, provider.wire, reqwest::Method::GET, path);
+        let request = wires::request(
+            self.client(provider)?,
+            provider,
+            provider.wire,
+            reqwest::Method::GET,
+            path,
+        );
         let request = request.timeout(within);
-        let response = request.send().await.map_err(|e| RequestError::unreachable(provider, &e).words)?;
+        let response =
+            request.send().await.map_err(|e| RequestError::unreachable(provider, &e).words)?;
         let status = response.status().as_u16();
         let body = some_of(response, within).await;
         if status != 200 {
             return Err(RequestError::status(provider, "", status, None, &body).words);
         }
-        let json: serde_json::Value =
-            serde_json::from_slice(&body).map_err(|e| format!("the server did not return a list of models: {e}"))?;
+        let json: serde_json::Value = serde_json::from_slice(&body)
+            .map_err(|e| format!("the server did not return a list of models: {e}"))?;
         let list = json["data"].as_array().or_else(|| json["models"].as_array());
-        let name = |m: &serde_json::Value| m["id"].as_str().or_else(|| m["name"].as_str()).map(str::to_owned);
+        let name = |m: &serde_json::Value| {
+            m["id"].as_str().or_else(|| m["name"].as_str()).map(str::to_owned)
+        };
         let mut models: Vec<String> = list.into_iter().flatten().filter_map(name).collect();
         models.sort();
         models.dedup();
@@ -198,16 +227,27 @@ impl ModelClient {
         let known = match preset {
             Preset::Plain => self.known(&config.model)?,
             // A plan has its own format, whatever else the model supports.
-            Preset::Planner => Traits { dialect: Dialect::Plan, edit: EditFormat::Any, ..self.known(&config.model)? },
+            Preset::Planner => Traits {
+                dialect: Dialect::Plan,
+                edit: EditFormat::Any,
+                ..self.known(&config.model)?
+            },
             Preset::Bridge => Traits::of(&Provider::plain("bridge", Wire::Chat, "")),
         };
-        Ok(Traits { preset, timeout: config.bridge.as_ref().map_or(0, |bridge| bridge.timeout), ..known })
+        Ok(Traits {
+            preset,
+            timeout: config.bridge.as_ref().map_or(0, |bridge| bridge.timeout),
+            ..known
+        })
     }
 
     /// The traits of a model: from its profile if there is one, else from the configuration.
     fn known(&self, model: &str) -> Result<Traits, String> {
         let provider = self.provider(model)?;
-        let kept = self.profiles.get(model)?.filter(|kept| kept.asked == (provider.wire, provider.address()));
+        let kept = self
+            .profiles
+            .get(model)?
+            .filter(|kept| kept.asked == (provider.wire, provider.address()));
         let mut traits = Traits::of(provider);
         if let Some(kept) = kept {
             traits = Traits {
@@ -245,7 +285,9 @@ impl ModelClient {
         let mut recorded = self.recorded(&config.model, provider, &traits, &briefing)?;
         // With a price or a token budget the answer needs a limit, so that its cost can be reserved
         // before the request is sent.
-        if recorded.max_output.is_none() && (config.price.is_some() || config.budget.tokens.is_some()) {
+        if recorded.max_output.is_none()
+            && (config.price.is_some() || config.budget.tokens.is_some())
+        {
             recorded.max_output = Some(window::longest(&config.model));
         }
         // A small window has no room for a long answer.
@@ -262,7 +304,11 @@ impl ModelClient {
             dialect: traits.dialect.to_string(),
             profile: traits.size.to_string(),
             version: self.app.clone(),
-            tools: briefing.offers.into_iter().map(|o| Tool { name: traits.ours(&o.tool.name), ..o.tool }).collect(),
+            tools: briefing
+                .offers
+                .into_iter()
+                .map(|o| Tool { name: traits.ours(&o.tool.name), ..o.tool })
+                .collect(),
             bytes: blob.bytes.len() as u64,
             window: traits.window,
             max_output: recorded.max_output,
@@ -275,16 +321,27 @@ impl ModelClient {
     }
 
     /// A preamble for a copy-and-paste session: instructions that work in any chat.
-    fn render_carried(&self, config: &Config, workspace: &str, traits: &Traits) -> Result<(Preamble, Blob), String> {
+    fn render_carried(
+        &self,
+        config: &Config,
+        workspace: &str,
+        traits: &Traits,
+    ) -> Result<(Preamble, Blob), String> {
         let Some(bridge) = config.bridge.clone() else {
-            return Err("this session has no bridge folder; start with dunnock bridge new \"...\"".into());
+            return Err(
+                "this session has no bridge folder; start with dunnock bridge new \"...\"".into()
+            );
         };
         let mut briefing = (self.brief)(config, workspace)?;
         briefing.offers = traits.offers(briefing.offers);
         let sources = self.sources(&briefing, traits)?;
         let provider = Provider::plain("bridge", Wire::Chat, "");
-        let mut recorded =
-            self.recorded(BRIDGE_MODEL, &provider, traits, &PreambleInputs { offers: Vec::new(), ..briefing.clone() })?;
+        let mut recorded = self.recorded(
+            BRIDGE_MODEL,
+            &provider,
+            traits,
+            &PreambleInputs { offers: Vec::new(), ..briefing.clone() },
+        )?;
         recorded.carried = Some(BridgeSettings { bridge, root: workspace.into() });
         let blob = recorded.blob()?;
         let preamble = Preamble {
@@ -308,13 +365,20 @@ impl ModelClient {
 
     /// The sources of a preamble that may change during a session.
     fn sources(&self, briefing: &PreambleInputs, traits: &Traits) -> Result<Vec<Source>, String> {
-        let source = |name: &str, text: &str| Source { name: name.to_owned(), hash: Hash::of(text.as_bytes()) };
-        let mut all: Vec<Source> = briefing.instructions.iter().map(|(name, text)| source(name, text)).collect();
+        let source = |name: &str, text: &str| Source {
+            name: name.to_owned(),
+            hash: Hash::of(text.as_bytes()),
+        };
+        let mut all: Vec<Source> =
+            briefing.instructions.iter().map(|(name, text)| source(name, text)).collect();
         for name in self.prompts.used(traits.size, traits.dialect, traits.preset) {
             all.push(source(&format!("{PROMPT}{name}"), &self.prompts.source(name)?.1));
         }
-        let tools: Vec<String> =
-            briefing.offers.iter().map(|o| format!("{}\n{}\n{}", o.tool.name, o.description, o.schema)).collect();
+        let tools: Vec<String> = briefing
+            .offers
+            .iter()
+            .map(|o| format!("{}\n{}\n{}", o.tool.name, o.description, o.schema))
+            .collect();
         all.push(source(TOOLS, &tools.join("\n")));
         all.push(source(PROGRAM, &self.app));
         Ok(all)
@@ -339,7 +403,12 @@ impl ModelClient {
     }
 
     /// The context window of a model, as reported by its server or listed in the table.
-    pub(crate) async fn window(&self, model: &str, provider: &Provider, wire: Wire) -> Result<Option<u64>, String> {
+    pub(crate) async fn window(
+        &self,
+        model: &str,
+        provider: &Provider,
+        wire: Wire,
+    ) -> Result<Option<u64>, String> {
         let name = model.split_once('/').map_or("", |(_, name)| name);
         let asking = window::of(self.client(provider)?, provider, wire, name);
         Ok(tokio::time::timeout(Duration::from_secs(2), asking).await.unwrap_or(None))
@@ -358,16 +427,18 @@ impl ModelClient {
             Dialect::Native => Vec::new(),
             Dialect::Text | Dialect::Plan => callable(&briefing.offers)?,
         };
-        let room = traits.window.map_or(u64::MAX, |w| w / 4).min(provider.max_output.unwrap_or(8_000));
+        let room =
+            traits.window.map_or(u64::MAX, |w| w / 4).min(provider.max_output.unwrap_or(8_000));
         let schema = match (traits.dialect, traits.constrained) {
-            (Dialect::Plan, true) => {
-                Some(RawValue::from_string(plan::schema(&callable, room)).map_err(|e| e.to_string())?)
-            }
+            (Dialect::Plan, true) => Some(
+                RawValue::from_string(plan::schema(&callable, room)).map_err(|e| e.to_string())?,
+            ),
             _ => None,
         };
         let body = match &provider.body {
-            Some(text) => serde_json::from_str(text)
-                .map_err(|e| format!("providers.{}.body is not a JSON object: {e}", provider.name))?,
+            Some(text) => serde_json::from_str(text).map_err(|e| {
+                format!("providers.{}.body is not a JSON object: {e}", provider.name)
+            })?,
             None => serde_json::Map::new(),
         };
         Ok(RecordedPreamble {
@@ -470,8 +541,8 @@ fn fits(preamble: &RecordedPreamble, size: Size) -> Result<(), String> {
     };
     let name = &preamble.model;
     Err(format!(
-        "instructions and tools need about {need} tokens, too much of the {window}-token window of \
-         {name}. {way}"
+        "instructions and tools need about {need} tokens, too much of the {window}-token window \
+         of {name}. {way}"
     ))
 }
 
@@ -493,14 +564,21 @@ impl Model for ModelClient {
         Box::pin(async move {
             let recorded = recorded(&asking)?;
             if let Some(carried) = &recorded.carried {
-                let again = || bridge::hand_over(&asking, carried, &recorded.system, self.list.as_ref());
+                let again =
+                    || bridge::hand_over(&asking, carried, &recorded.system, self.list.as_ref());
                 return bridge::wait(&asking, carried, &again, live, halt).await;
             }
             let ModelRequest { request, pictures, .. } = asking;
             let messages = request.messages();
             let (preamble, step, hash) = (&recorded, request.step, request.hash());
-            let question =
-                PromptRequest { preamble, step, hash, messages: &messages, pictures: &pictures, anyway: false };
+            let question = PromptRequest {
+                preamble,
+                step,
+                hash,
+                messages: &messages,
+                pictures: &pictures,
+                anyway: false,
+            };
             self.send(&question, live, halt).await.map(|answered| (answered, Vec::new()))
         })
     }
@@ -510,9 +588,12 @@ impl Model for ModelClient {
             let recorded = recorded(&asking)?;
             let step = asking.request.step;
             let fail = |error: String| StepFailed::unsent(step, Failure::Rejected, error);
-            let carried = recorded.carried.ok_or_else(|| fail("this model does not use the bridge".into()))?;
+            let carried = recorded
+                .carried
+                .ok_or_else(|| fail("this model does not use the bridge".into()))?;
             let list = self.list.clone();
-            let work = move || bridge::hand_over(&asking, &carried, &recorded.system, list.as_ref());
+            let work =
+                move || bridge::hand_over(&asking, &carried, &recorded.system, list.as_ref());
             tokio::task::spawn_blocking(work).await.map_err(|error| fail(error.to_string()))?
         })
     }
@@ -528,9 +609,15 @@ impl Model for ModelClient {
         preamble_drift::notice(&briefing, known, now)
     }
 
-    fn summarise(&self, preamble: Arc<[u8]>, request: Request, halt: CancellationToken) -> BoxFuture<'_, Summary> {
+    fn summarise(
+        &self,
+        preamble: Arc<[u8]>,
+        request: Request,
+        halt: CancellationToken,
+    ) -> BoxFuture<'_, Summary> {
         Box::pin(async move {
-            let mut summed = Summary { text: Err(String::new()), usage: Usage::default(), broke: false };
+            let mut summed =
+                Summary { text: Err(String::new()), usage: Usage::default(), broke: false };
             summed.text = self.sum_up(&preamble, &request, halt, &mut summed).await;
             summed
         })
@@ -547,7 +634,9 @@ impl ModelClient {
     ) -> Result<Arc<str>, String> {
         let mut recorded = RecordedPreamble::read(preamble)?;
         if recorded.carried.is_some() {
-            return Err("a copy-and-paste session is not summarised: the chat has the conversation".into());
+            return Err("a copy-and-paste session is not summarised: the chat has the \
+                        conversation"
+                .into());
         }
         // The conversation is sent as one text, so that the model cannot continue the work instead
         // of summarising it.
@@ -556,16 +645,25 @@ impl ModelClient {
         recorded.dialect = Dialect::Native;
         recorded.schema = None;
         recorded.max_output = Some(recorded.max_output.map_or(SUMMARY, |most| most.min(SUMMARY)));
-        recorded.tools = serde_json::value::to_raw_value::<[u8; 0]>(&[]).map_err(|e| e.to_string())?;
+        recorded.tools =
+            serde_json::value::to_raw_value::<[u8; 0]>(&[]).map_err(|e| e.to_string())?;
         let mut text = talk.join("\n\n");
         loop {
             let messages = [Message::User { text: text.as_str().into(), images: Vec::new() }];
             let quiet: DeltaSink = Arc::new(|_| {});
-            let (preamble, step, hash, pictures) = (&recorded, request.step, request.hash(), BTreeMap::new());
-            let question =
-                PromptRequest { preamble, step, hash, messages: &messages, pictures: &pictures, anyway: false };
+            let (preamble, step, hash, pictures) =
+                (&recorded, request.step, request.hash(), BTreeMap::new());
+            let question = PromptRequest {
+                preamble,
+                step,
+                hash,
+                messages: &messages,
+                pictures: &pictures,
+                anyway: false,
+            };
             let sent = self.send(&question, quiet, halt.clone()).await;
-            summed.usage += sent.as_ref().map_or_else(|failed| failed.usage, |answered| answered.usage);
+            summed.usage +=
+                sent.as_ref().map_or_else(|failed| failed.usage, |answered| answered.usage);
             summed.broke |= sent.as_ref().is_err_and(|failed| failed.incomplete);
             let answered = match sent {
                 Ok(answered) => answered,
@@ -582,13 +680,19 @@ impl ModelClient {
                     continue;
                 }
                 // A summary that was cut off at the output limit is good enough.
-                Err(failed) if failed.failure == Failure::Rejected && !failed.partial.trim().is_empty() => {
+                Err(failed)
+                    if failed.failure == Failure::Rejected && !failed.partial.trim().is_empty() =>
+                {
                     return Ok(failed.partial);
                 }
                 Err(failed) => return Err(failed.error),
             };
             let said = Part::words(&answered.parts);
-            return if said.trim().is_empty() { Err("the model returned no summary".into()) } else { Ok(said.into()) };
+            return if said.trim().is_empty() {
+                Err("the model returned no summary".into())
+            } else {
+                Ok(said.into())
+            };
         }
     }
 }

@@ -41,7 +41,10 @@ mod wires;
 mod words;
 
 pub use ask::Timeouts;
-pub use bridge::{InboxState, ListFiles, OWNER as BRIDGE_OWNER, brought, inbox_name, outbox_name, put as put_private};
+pub use bridge::{
+    InboxState, ListFiles, OWNER as BRIDGE_OWNER, brought, inbox_name, outbox_name,
+    put as put_private,
+};
 pub use check::{Checked, Probe, Verdict};
 pub use client::{MakePreambleInputs, ModelClient};
 pub use dialects::Dialect;
@@ -65,7 +68,11 @@ pub async fn read_pieces(
     let bytes = futures_util::stream::iter(pieces.into_iter().map(Ok::<_, String>));
     let mut answer = answer::Answer::new(dialects::AnswerParser::new(dialect, tools));
     let mut reader = wire.reader();
-    let mut ear = stream::StreamReader { framing: wire.framing(), reader: reader.as_mut(), answer: &mut answer };
+    let mut ear = stream::StreamReader {
+        framing: wire.framing(),
+        reader: reader.as_mut(),
+        answer: &mut answer,
+    };
     let idle = std::time::Duration::from_secs(5);
     stream::read(bytes, idle, &mut ear, &mut |_| {}).await.map_err(|e| e.to_string())?;
     Ok(answer.finish(1).0)

@@ -84,7 +84,8 @@ pub(crate) fn sides<'a>(
         match message {
             Message::User { text, images } => {
                 for hash in images {
-                    let bytes = pictures.get(hash).ok_or("an image of this conversation is missing")?;
+                    let bytes =
+                        pictures.get(hash).ok_or("an image of this conversation is missing")?;
                     let media = picture_kind(bytes).unwrap_or("application/octet-stream");
                     let base64 = base64::engine::general_purpose::STANDARD.encode(bytes);
                     push(&mut sides, ContentPart::Picture(Picture { media, base64 }));
@@ -99,9 +100,19 @@ pub(crate) fn sides<'a>(
                 let id = names.answered();
                 let fault = faults.pop_front().flatten();
                 let bit = match to.dialect {
-                    Dialect::Native => ContentPart::Result { id, tool: plain_name(tool), text, ok: *ok },
-                    Dialect::Text => ContentPart::Text(Cow::Owned(text_calls::result(tool, text, *ok))),
-                    Dialect::Plan => ContentPart::Text(Cow::Owned(plan::result(to.callable, tool, text, *ok, fault))),
+                    Dialect::Native => {
+                        ContentPart::Result { id, tool: plain_name(tool), text, ok: *ok }
+                    }
+                    Dialect::Text => {
+                        ContentPart::Text(Cow::Owned(text_calls::result(tool, text, *ok)))
+                    }
+                    Dialect::Plan => ContentPart::Text(Cow::Owned(plan::result(
+                        to.callable,
+                        tool,
+                        text,
+                        *ok,
+                        fault,
+                    ))),
                 };
                 push(&mut sides, bit);
             }
@@ -140,7 +151,9 @@ fn push<'a>(sides: &mut Vec<ChatMessage<'a>>, bit: ContentPart<'a>) {
 
 fn reasoning(parts: &[Part], own: bool) -> impl Iterator<Item = AssistantPart<'_>> {
     parts.iter().filter_map(move |part| match part {
-        Part::Reasoning { text, opaque } if own => Some(AssistantPart::Reasoning { text, opaque: opaque.as_deref() }),
+        Part::Reasoning { text, opaque } if own => {
+            Some(AssistantPart::Reasoning { text, opaque: opaque.as_deref() })
+        }
         Part::Reasoning { .. } | Part::Text { .. } | Part::Call(_) => None,
     })
 }
@@ -149,7 +162,12 @@ fn written<'a>(parts: &'a [Part], own: bool, text: String) -> Vec<AssistantPart<
     reasoning(parts, own).chain([AssistantPart::Text(Cow::Owned(text))]).collect()
 }
 
-fn native<'a>(parts: &'a [Part], cut: bool, own: bool, names: &mut Names) -> Vec<AssistantPart<'a>> {
+fn native<'a>(
+    parts: &'a [Part],
+    cut: bool,
+    own: bool,
+    names: &mut Names,
+) -> Vec<AssistantPart<'a>> {
     let mut said: Vec<AssistantPart<'a>> = Vec::new();
     for part in parts {
         match part {
@@ -162,8 +180,13 @@ fn native<'a>(parts: &'a [Part], cut: bool, own: bool, names: &mut Names) -> Vec
             // Servers parse the arguments again, and some fail the request if they are not JSON.
             // The log keeps what the model wrote.
             Part::Call(call) => {
-                let args = if call.fault.is_some() || call.broken().is_some() { "{}" } else { &call.args };
-                said.push(AssistantPart::Call { id: names.call(&call.id, own), tool: plain_name(&call.tool), args });
+                let args =
+                    if call.fault.is_some() || call.broken().is_some() { "{}" } else { &call.args };
+                said.push(AssistantPart::Call {
+                    id: names.call(&call.id, own),
+                    tool: plain_name(&call.tool),
+                    args,
+                });
             }
         }
     }

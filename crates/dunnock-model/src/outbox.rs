@@ -43,8 +43,7 @@ fn whole(round: &Round<'_>, output: usize) -> String {
     let mut text = String::new();
     section(&mut text, "INSTRUCTIONS", round.instructions);
     section(&mut text, "TASK", &cut(&task(round.messages), TASK, "the task is cut off here"));
-    let carried =
-        |message: &Message| matches!(message, Message::Assistant { wire, .. } if wire.as_ref() == super::bridge::WIRE);
+    let carried = |message: &Message| matches!(message, Message::Assistant { wire, .. } if wire.as_ref() == super::bridge::WIRE);
     let last = round.messages.iter().rposition(|m| matches!(m, Message::Assistant { .. }));
     if let Some(last) = last
         && !round.messages.iter().any(carried)
@@ -54,7 +53,11 @@ fn whole(round: &Round<'_>, output: usize) -> String {
     }
     section(&mut text, "WORKSPACE", &lines(round.files, LISTED, "files; [LIST path] shows more"));
     if let Some(changed) = &round.changed {
-        let told = if changed.is_empty() { "nothing".to_owned() } else { lines(changed, LISTED, "changes") };
+        let told = if changed.is_empty() {
+            "nothing".to_owned()
+        } else {
+            lines(changed, LISTED, "changes")
+        };
         section(&mut text, "CHANGED SINCE THE LAST ROUND", &told);
     }
     if let Some(last) = last {
@@ -171,7 +174,9 @@ fn told(message: &Message) -> String {
     match message {
         Message::User { text, .. } => format!("person: {text}"),
         Message::Notice { text } => format!("program: {text}"),
-        Message::Result { tool, text, .. } => format!("result of {tool}: {}", cut(text, 500, "cut off here")),
+        Message::Result { tool, text, .. } => {
+            format!("result of {tool}: {}", cut(text, 500, "cut off here"))
+        }
         Message::Assistant { parts, .. } => format!("agent: {}", Part::words(parts)),
     }
 }
@@ -196,7 +201,10 @@ fn tail(text: &str, most: usize) -> String {
     if long <= most {
         return text.to_owned();
     }
-    format!("[the earlier conversation is omitted]\n{}", text.chars().skip(long - most).collect::<String>())
+    format!(
+        "[the earlier conversation is omitted]\n{}",
+        text.chars().skip(long - most).collect::<String>()
+    )
 }
 
 /// As many lines as fit.
@@ -245,9 +253,14 @@ fn split(step: Step, text: &str, size: usize) -> Vec<String> {
             if all > 1 { format!(" · part {} of {all}", n + 1) } else { String::new() }
         );
         let foot = match n + 1 {
-            last if last == all && all > 1 => "\n(That was the last part. Answer now.)\n".to_owned(),
+            last if last == all && all > 1 => {
+                "\n(That was the last part. Answer now.)\n".to_owned()
+            }
             last if last < all => {
-                format!("\n(Part {last} of {all}. More follows: answer only \"next\" until you have the last part.)\n")
+                format!(
+                    "\n(Part {last} of {all}. More follows: answer only \"next\" until you have \
+                     the last part.)\n"
+                )
             }
             _ => String::new(),
         };

@@ -82,11 +82,15 @@ impl Prompts {
             match std::fs::read_to_string(&path) {
                 Ok(text) => return Ok((path.display().to_string(), text)),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(format!("the prompt {} cannot be read: {error}", path.display())),
+                Err(error) => {
+                    return Err(format!("the prompt {} cannot be read: {error}", path.display()));
+                }
             }
         }
         let known = Self::ALL.iter().find(|(known, _)| *known == name);
-        known.map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).ok_or_else(|| format!("no prompt {name}"))
+        known
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+            .ok_or_else(|| format!("no prompt {name}"))
     }
 
     fn render(&self, name: &str, values: Value) -> Result<String, String> {
@@ -99,7 +103,12 @@ impl Prompts {
     }
 
     /// The names of the prompts that make up a system prompt.
-    pub(crate) fn used(&self, size: Size, dialect: Dialect, preset: Preset) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn used(
+        &self,
+        size: Size,
+        dialect: Dialect,
+        preset: Preset,
+    ) -> impl Iterator<Item = &'static str> {
         let name = match (preset, size) {
             (Preset::Planner, _) => "planner.md",
             (Preset::Bridge, _) => "bridge.md",
@@ -120,12 +129,17 @@ impl Prompts {
     ///
     /// # Errors
     /// When a replaced prompt cannot be read or rendered; the message says which.
-    pub(crate) fn system(&self, briefing: &PreambleInputs, traits: &Traits) -> Result<String, String> {
+    pub(crate) fn system(
+        &self,
+        briefing: &PreambleInputs,
+        traits: &Traits,
+    ) -> Result<String, String> {
         let Traits { size, dialect, parallel, preset, .. } = *traits;
         let at = &briefing.environment;
         let instructions = briefing.instructions.iter();
-        let instructions: Vec<Value> =
-            instructions.map(|(source, text)| context! { source => source.as_str(), text => text.as_str() }).collect();
+        let instructions: Vec<Value> = instructions
+            .map(|(source, text)| context! { source => source.as_str(), text => text.as_str() })
+            .collect();
         let environment = context! {
             os => at.os.as_str(), shell => at.shell.as_str(), root => at.root.as_str(), git => at.git,
         };

@@ -14,7 +14,11 @@ pub(crate) const PROGRAM: &str = "program:";
 const SHOWN: usize = 4_000;
 
 /// A notice of every difference from the sources that the model knows.
-pub(crate) fn notice(briefing: &PreambleInputs, known: &[Source], now: Vec<Source>) -> Option<Noticed> {
+pub(crate) fn notice(
+    briefing: &PreambleInputs,
+    known: &[Source],
+    now: Vec<Source>,
+) -> Option<Noticed> {
     if known == now {
         return None;
     }
@@ -27,8 +31,11 @@ pub(crate) fn notice(briefing: &PreambleInputs, known: &[Source], now: Vec<Sourc
             continue;
         }
         said.push(match name {
-            TOOLS => "This program now has different tools; this session keeps the tools it started with.".to_owned(),
-            PROGRAM => "This program is now a different release; this session keeps the instructions it started with."
+            TOOLS => "This program now has different tools; this session keeps the tools it \
+                      started with."
+                .to_owned(),
+            PROGRAM => "This program is now a different release; this session keeps the \
+                        instructions it started with."
                 .to_owned(),
             _ => match name.strip_prefix(PROMPT) {
                 Some(prompt) => format!(
@@ -53,7 +60,11 @@ pub(crate) fn notice(briefing: &PreambleInputs, known: &[Source], now: Vec<Sourc
 }
 
 fn instructions(briefing: &PreambleInputs, name: &str, known: bool) -> String {
-    let text = briefing.instructions.iter().find(|(source, _)| source == name).map_or("", |(_, text)| text.as_str());
+    let text = briefing
+        .instructions
+        .iter()
+        .find(|(source, _)| source == name)
+        .map_or("", |(_, text)| text.as_str());
     let cut = text.floor_char_boundary(SHOWN);
     let shown = text.get(..cut).unwrap_or_default();
     let more = match text.len() - cut {

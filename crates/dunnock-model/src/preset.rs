@@ -30,14 +30,25 @@ impl Preset {
         match self {
             Self::Plain => all,
             Self::Planner => PLANNER.iter().filter_map(|known| known.offer(&all)).collect(),
-            Self::Bridge => all.into_iter().filter(|offer| COMMANDS.contains(&offer.tool.name.as_str())).collect(),
+            Self::Bridge => all
+                .into_iter()
+                .filter(|offer| COMMANDS.contains(&offer.tool.name.as_str()))
+                .collect(),
         }
     }
 }
 
 /// The tools behind the commands of a copy-and-paste session.
-const COMMANDS: &[&str] =
-    &["shell", "view_file", "list_files", "search_text", "write_file", "replace_text", "delete_file", "final_output"];
+const COMMANDS: &[&str] = &[
+    "shell",
+    "view_file",
+    "list_files",
+    "search_text",
+    "write_file",
+    "replace_text",
+    "delete_file",
+    "final_output",
+];
 
 /// A tool under the name and schema that planners use.
 struct KnownTool {

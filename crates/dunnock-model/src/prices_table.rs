@@ -52,8 +52,9 @@ const fn usd(input: u64, cached: u64, written: u64, output: u64) -> Price {
 pub fn listed(provider: &str, model: &str) -> Option<Price> {
     let same = |known: &str| {
         let Some(rest) = model.strip_prefix(known) else { return false };
-        let date =
-            rest.strip_prefix('-').is_some_and(|d| d.len() >= 8 && d.chars().all(|c| c.is_ascii_digit() || c == '-'));
+        let date = rest
+            .strip_prefix('-')
+            .is_some_and(|d| d.len() >= 8 && d.chars().all(|c| c.is_ascii_digit() || c == '-'));
         rest.is_empty() || date
     };
     PRICES.iter().find(|(by, known, _)| *by == provider && same(known)).map(|(_, _, price)| *price)
@@ -66,7 +67,10 @@ mod tests {
     #[test]
     fn a_date_is_no_other_model_and_another_word_is() {
         assert_eq!(listed("openai", "gpt-5-2025-08-07"), listed("openai", "gpt-5"));
-        assert_eq!(listed("anthropic", "claude-sonnet-4-5-20250929").map(|p| p.input), Some(3_000_000));
+        assert_eq!(
+            listed("anthropic", "claude-sonnet-4-5-20250929").map(|p| p.input),
+            Some(3_000_000)
+        );
         assert_ne!(listed("openai", "gpt-5-mini"), listed("openai", "gpt-5"));
         for unknown in ["gpt-5-pro", "gpt-5-turbo", "o3", "gpt"] {
             assert_eq!(listed("openai", unknown), None, "{unknown}");
@@ -79,7 +83,9 @@ mod tests {
         for (provider, model, price) in PRICES {
             assert!(PRICE_SOURCES.iter().any(|(known, _)| known == provider), "{model}");
             assert!(
-                price.cached < price.input && price.input <= price.written && price.input < price.output,
+                price.cached < price.input
+                    && price.input <= price.written
+                    && price.input < price.output,
                 "{model}"
             );
         }

@@ -37,8 +37,15 @@ pub enum EditFormat {
 words!(EditFormat { Any = "any", Patch = "patch", Replace = "replace", Whole = "whole", });
 
 /// The tools that the small profile offers.
-const SMALL: &[&str] =
-    &["shell", "view_file", "list_files", "search_text", "write_file", "replace_text", "final_output"];
+const SMALL: &[&str] = &[
+    "shell",
+    "view_file",
+    "list_files",
+    "search_text",
+    "write_file",
+    "replace_text",
+    "final_output",
+];
 
 /// The measured properties of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,7 +112,11 @@ impl Profiles {
     #[must_use]
     pub fn path(&self, model: &str) -> Option<PathBuf> {
         let plain = |c: char| {
-            if c.is_ascii_alphanumeric() || "._-".contains(c) { c.to_string() } else { format!("%{:x}", u32::from(c)) }
+            if c.is_ascii_alphanumeric() || "._-".contains(c) {
+                c.to_string()
+            } else {
+                format!("%{:x}", u32::from(c))
+            }
         };
         let name: String = model.chars().map(plain).collect();
         self.folder.as_ref().map(|folder| folder.join(format!("{name}.json")))
@@ -123,8 +134,8 @@ impl Profiles {
             Err(error) => return Err(format!("{} cannot be read: {error}", path.display())),
         };
         let again = format!("Run \"dunnock models check {model}\" again");
-        let profile: Profile =
-            serde_json::from_slice(&bytes).map_err(|e| format!("{} is damaged: {e}. {again}", path.display()))?;
+        let profile: Profile = serde_json::from_slice(&bytes)
+            .map_err(|e| format!("{} is damaged: {e}. {again}", path.display()))?;
         if profile.v != 1 {
             return Err(format!("{} was written by another release. {again}", path.display()));
         }
@@ -143,7 +154,9 @@ impl Profiles {
         }
         let part = path.with_extension(format!("part{}", std::process::id()));
         let text = serde_json::to_string_pretty(profile).map_err(|e| e.to_string())?;
-        std::fs::write(&part, text + "\n").and_then(|()| std::fs::rename(&part, &path)).map_err(told)?;
+        std::fs::write(&part, text + "\n")
+            .and_then(|()| std::fs::rename(&part, &path))
+            .map_err(told)?;
         Ok(Some(path))
     }
 }

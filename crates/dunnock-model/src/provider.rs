@@ -105,7 +105,11 @@ impl Provider {
     /// apply to its models.
     pub(crate) fn is_known(&self) -> bool {
         let here = |known: &&Known| known.base_url.contains('{') || known.base_url == self.base_url;
-        !self.is_local() && KNOWN.iter().filter(here).any(|known| known.name == self.name && known.key_env.is_some())
+        !self.is_local()
+            && KNOWN
+                .iter()
+                .filter(here)
+                .any(|known| known.name == self.name && known.key_env.is_some())
     }
 
     /// The address for a wire, without a trailing slash. Ollama's own wire starts at the root; its
@@ -115,7 +119,9 @@ impl Provider {
         let bare = url.strip_suffix("/v1").unwrap_or(url);
         match (self.wire, wire) {
             (_, Wire::Ollama) => Cow::Borrowed(bare),
-            (Wire::Ollama, Wire::Chat | Wire::Responses | Wire::Anthropic) => Cow::Owned(format!("{bare}/v1")),
+            (Wire::Ollama, Wire::Chat | Wire::Responses | Wire::Anthropic) => {
+                Cow::Owned(format!("{bare}/v1"))
+            }
             (Wire::Chat | Wire::Responses | Wire::Anthropic, _) => Cow::Borrowed(url),
         }
     }
@@ -147,8 +153,14 @@ pub struct Known {
     pub elsewhere: Option<Wire>,
 }
 
-const NONE: Quirks =
-    Quirks { merge: false, echo: false, sealed: false, no_usage: false, signed: false, new_limit: false };
+const NONE: Quirks = Quirks {
+    merge: false,
+    echo: false,
+    sealed: false,
+    no_usage: false,
+    signed: false,
+    new_limit: false,
+};
 
 const LOCAL: Known = Known {
     name: "",
@@ -242,8 +254,18 @@ pub const KNOWN: &[Known] = &[
         base_url: "http://127.0.0.1:8080/v1",
         ..LOCAL
     },
-    Known { name: "lmstudio", about: "LM Studio on this machine", base_url: "http://127.0.0.1:1234/v1", ..LOCAL },
-    Known { name: "vllm", about: "vLLM on this machine", base_url: "http://127.0.0.1:8000/v1", ..LOCAL },
+    Known {
+        name: "lmstudio",
+        about: "LM Studio on this machine",
+        base_url: "http://127.0.0.1:1234/v1",
+        ..LOCAL
+    },
+    Known {
+        name: "vllm",
+        about: "vLLM on this machine",
+        base_url: "http://127.0.0.1:8000/v1",
+        ..LOCAL
+    },
 ];
 
 impl Known {
@@ -252,7 +274,9 @@ impl Known {
     pub fn filled(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
         let Some((before, rest)) = text.split_once('{') else { return Some(text.into()) };
         let (name, after) = rest.split_once('}')?;
-        let value = env(name).map(|v| v.trim().trim_end_matches('/').to_owned()).filter(|v| !v.is_empty())?;
+        let value = env(name)
+            .map(|v| v.trim().trim_end_matches('/').to_owned())
+            .filter(|v| !v.is_empty())?;
         Some(format!("{before}{value}{after}"))
     }
 }

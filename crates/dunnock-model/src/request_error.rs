@@ -30,8 +30,10 @@ pub(crate) fn words(body: &Value) -> String {
         .find_map(Value::as_str)
         .map_or_else(|| inner.to_string(), str::to_owned);
     // Codes are stable where the wording of messages varies.
-    let codes =
-        ["code", "param"].iter().filter_map(|key| inner.get(*key)?.as_str()).filter(|code| !said.contains(code));
+    let codes = ["code", "param"]
+        .iter()
+        .filter_map(|key| inner.get(*key)?.as_str())
+        .filter(|code| !said.contains(code));
     let codes: Vec<&str> = codes.collect();
     if codes.is_empty() { said } else { format!("{said} ({})", codes.join(", ")) }
 }
@@ -41,9 +43,13 @@ pub(crate) fn address(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or(url);
     match url.split_once("://") {
         Some((scheme, rest)) => {
-            let (host, path) = rest.split_once('/').map_or((rest, None), |(host, path)| (host, Some(path)));
+            let (host, path) =
+                rest.split_once('/').map_or((rest, None), |(host, path)| (host, Some(path)));
             let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-            path.map_or_else(|| format!("{scheme}://{host}"), |path| format!("{scheme}://{host}/{path}"))
+            path.map_or_else(
+                || format!("{scheme}://{host}"),
+                |path| format!("{scheme}://{host}/{path}"),
+            )
         }
         None => url.to_owned(),
     }
@@ -60,7 +66,9 @@ fn short(text: &str) -> String {
 /// because a truncated key would no longer be found.
 pub(crate) fn clean(provider: &Provider, text: &str) -> String {
     match &provider.key {
-        Some(key) if key.expose_secret().len() >= 4 => short(&text.replace(key.expose_secret(), "[key]")),
+        Some(key) if key.expose_secret().len() >= 4 => {
+            short(&text.replace(key.expose_secret(), "[key]"))
+        }
         Some(_) | None => short(text),
     }
 }
@@ -136,7 +144,9 @@ impl RequestError {
                  providers.{name}.base_url to its address"
             )
         } else if error.is_builder() {
-            return Self::rejected(format!("{url} is not a valid address: {why}. Correct providers.{name}.base_url"));
+            return Self::rejected(format!(
+                "{url} is not a valid address: {why}. Correct providers.{name}.base_url"
+            ));
         } else {
             format!("{name} at {url} did not answer: {why}")
         };
@@ -150,7 +160,13 @@ impl RequestError {
     }
 
     /// A response with an error status.
-    pub(crate) fn status(provider: &Provider, model: &str, status: u16, wait: Option<Duration>, body: &[u8]) -> Self {
+    pub(crate) fn status(
+        provider: &Provider,
+        model: &str,
+        status: u16,
+        wait: Option<Duration>,
+        body: &[u8],
+    ) -> Self {
         let text = match serde_json::from_slice::<Value>(body) {
             Ok(json) => words(&json),
             Err(_) => String::from_utf8_lossy(body).into_owned(),
@@ -162,7 +178,10 @@ impl RequestError {
         match status {
             401 | 403 => Self::rejected(match (&provider.key_env, &provider.key) {
                 (Some(env), Some(_)) => {
-                    format!("{name} refused the key in {env} ({status}){said}. Set {env} to a valid key")
+                    format!(
+                        "{name} refused the key in {env} ({status}){said}. Set {env} to a valid \
+                         key"
+                    )
                 }
                 (Some(env), None) => format!("{name} requires a key ({status}){said}. Set {env}"),
                 (None, _) => format!(
@@ -171,13 +190,19 @@ impl RequestError {
                 ),
             }),
             413 => Self::too_long(model, &said),
-            400 | 422 | 500 if TOO_LONG.iter().any(|w| low.contains(w)) => Self::too_long(model, &said),
-            400 | 422 if NICE_TO_HAVE.iter().any(|w| low.contains(w)) => {
-                Self { bare: true, ..Self::rejected(format!("{name} refused the request ({status}){said}")) }
+            400 | 422 | 500 if TOO_LONG.iter().any(|w| low.contains(w)) => {
+                Self::too_long(model, &said)
             }
+            400 | 422 if NICE_TO_HAVE.iter().any(|w| low.contains(w)) => Self {
+                bare: true,
+                ..Self::rejected(format!("{name} refused the request ({status}){said}"))
+            },
             400 | 404
                 if low.contains("model")
-                    && (status == 404 || ["not_found", "not found", "not exist"].iter().any(|w| low.contains(w))) =>
+                    && (status == 404
+                        || ["not_found", "not found", "not exist"]
+                            .iter()
+                            .any(|w| low.contains(w))) =>
             {
                 Self::rejected(format!(
                     "{name} has no model {model:?} ({status}){said}. \"dunnock models list\" \
@@ -185,7 +210,8 @@ impl RequestError {
                 ))
             }
             404 | 405 => Self::rejected(format!(
-                "there is no such service at {} ({status}){said}. Correct providers.{name}.base_url",
+                "there is no such service at {} ({status}){said}. Correct \
+                 providers.{name}.base_url",
                 address(&provider.base_url)
             )),
             300..=399 => Self::rejected(format!(

@@ -6,8 +6,12 @@
 
 use crate::client::ModelClient;
 use dunnock_core::Request;
-use dunnock_core::ports::{Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, Summary, ToolSpec};
-use dunnock_proto::{Answered, CallPart, Class, Config, Part, Preamble, Recovery, Role, StepFailed, Tool};
+use dunnock_core::ports::{
+    Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, Summary, ToolSpec,
+};
+use dunnock_proto::{
+    Answered, CallPart, Class, Config, Part, Preamble, Recovery, Role, StepFailed, Tool,
+};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -36,7 +40,9 @@ const ALIASES: &[Alias] = &[
         turned: |args| match args.get("path").and_then(Value::as_str) {
             // A path that leads out of the root is refused; as a pattern it would just match
             // nothing.
-            Some(pattern) if pattern.contains(['*', '?', '{']) && !leads_out(pattern) => json!({ "glob": pattern }),
+            Some(pattern) if pattern.contains(['*', '?', '{']) && !leads_out(pattern) => {
+                json!({ "glob": pattern })
+            }
             _ => json!({ "path": args.get("path") }),
         },
     },
@@ -119,7 +125,12 @@ impl Model for Service {
         })
     }
 
-    fn summarise(&self, preamble: Arc<[u8]>, request: Request, halt: CancellationToken) -> BoxFuture<'_, Summary> {
+    fn summarise(
+        &self,
+        preamble: Arc<[u8]>,
+        request: Request,
+        halt: CancellationToken,
+    ) -> BoxFuture<'_, Summary> {
         self.0.summarise(preamble, request, halt)
     }
 }
@@ -140,7 +151,9 @@ fn step(part: &mut Part) {
         Ok(Value::Object(args)) => {
             let schema: Value = serde_json::from_str(alias.schema).unwrap_or_default();
             match args.keys().find(|key| schema["properties"].get(key.as_str()).is_none()) {
-                Some(key) => ours.fault = Some(format!("{} has no argument {key}", alias.theirs).into()),
+                Some(key) => {
+                    ours.fault = Some(format!("{} has no argument {key}", alias.theirs).into())
+                }
                 None => {
                     let mut turned = (alias.turned)(&args);
                     if let Value::Object(map) = &mut turned {

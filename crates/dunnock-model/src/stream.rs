@@ -42,7 +42,9 @@ impl fmt::Display for Broken {
                 "the server sent nothing for {} s. If it is only slow, set idle_timeout higher",
                 after.as_secs_f32()
             ),
-            Self::TooLong(most) => write!(f, "the answer is longer than {} MB and was discarded", most >> 20),
+            Self::TooLong(most) => {
+                write!(f, "the answer is longer than {} MB and was discarded", most >> 20)
+            }
             Self::Lost(why) => write!(f, "the connection was lost: {why}"),
             Self::Unfinished => f.write_str("the answer ended before it was complete"),
             Self::Garbage(why) => write!(f, "the server sent an invalid answer: {why}"),
@@ -90,7 +92,11 @@ impl StreamReader<'_> {
     }
 
     /// Processes an answer that was not streamed.
-    pub(crate) fn whole(&mut self, body: &str, each: &mut (dyn FnMut(Piece) + Send)) -> Result<(), Broken> {
+    pub(crate) fn whole(
+        &mut self,
+        body: &str,
+        each: &mut (dyn FnMut(Piece) + Send),
+    ) -> Result<(), Broken> {
         match self.framing {
             Framing::Events => drop(self.take(body, each)?),
             Framing::Lines => {
@@ -120,32 +126,35 @@ where
     // Bytes since the last event: counted as they arrive, reset when an event is complete.
     let since = Arc::new(AtomicUsize::new(0));
     let counter = since.clone();
-    let timed = futures_util::stream::unfold((bytes, 0_usize, false), move |(mut bytes, mut whole, over)| {
-        let counter = counter.clone();
-        async move {
-            if over {
-                return None;
-            }
-            let next = match tokio::time::timeout(idle, bytes.next()).await {
-                Err(_) => Err(Broken::Idle(idle)),
-                Ok(None) => return None,
-                Ok(Some(Err(error))) => Err(Broken::Lost(error.to_string())),
-                Ok(Some(Ok(chunk))) => {
-                    let len = chunk.as_ref().len();
-                    whole += len;
-                    if counter.fetch_add(len, Ordering::Relaxed) + len > EVENT {
-                        Err(Broken::TooLong(EVENT))
-                    } else if whole > WHOLE {
-                        Err(Broken::TooLong(WHOLE))
-                    } else {
-                        Ok(chunk)
-                    }
+    let timed = futures_util::stream::unfold(
+        (bytes, 0_usize, false),
+        move |(mut bytes, mut whole, over)| {
+            let counter = counter.clone();
+            async move {
+                if over {
+                    return None;
                 }
-            };
-            let over = next.is_err();
-            Some((next, (bytes, whole, over)))
-        }
-    });
+                let next = match tokio::time::timeout(idle, bytes.next()).await {
+                    Err(_) => Err(Broken::Idle(idle)),
+                    Ok(None) => return None,
+                    Ok(Some(Err(error))) => Err(Broken::Lost(error.to_string())),
+                    Ok(Some(Ok(chunk))) => {
+                        let len = chunk.as_ref().len();
+                        whole += len;
+                        if counter.fetch_add(len, Ordering::Relaxed) + len > EVENT {
+                            Err(Broken::TooLong(EVENT))
+                        } else if whole > WHOLE {
+                            Err(Broken::TooLong(WHOLE))
+                        } else {
+                            Ok(chunk)
+                        }
+                    }
+                };
+                let over = next.is_err();
+                Some((next, (bytes, whole, over)))
+            }
+        },
+    );
     let mut bytes = Box::pin(whole_lines(timed));
     match ear.framing {
         Framing::Events => {
@@ -182,7 +191,11 @@ where
     ear.end(each)
 }
 
-fn one_line(line: &[u8], ear: &mut StreamReader<'_>, each: &mut (dyn FnMut(Piece) + Send)) -> Result<bool, Broken> {
+fn one_line(
+    line: &[u8],
+    ear: &mut StreamReader<'_>,
+    each: &mut (dyn FnMut(Piece) + Send),
+) -> Result<bool, Broken> {
     let line = std::str::from_utf8(line).map_err(|e| Broken::Garbage(e.to_string()))?;
     ear.take(line, each)
 }
@@ -201,9 +214,16 @@ fn whole_lines<B: AsRef<[u8]>>(
             Some(Err(broken)) => Err(broken),
             Some(Ok(piece)) => {
                 let piece = piece.as_ref();
-                let ended = piece.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+                let ended = piece
+                    .iter()
+                    .rposition(|byte| matches!(byte, b'\n' | b'\r'))
+                    .map_or(0, |last| last + 1);
                 let (ended, rest) = piece.split_at(ended);
-                let lines = if ended.is_empty() { Vec::new() } else { [&std::mem::take(held), ended].concat() };
+                let lines = if ended.is_empty() {
+                    Vec::new()
+                } else {
+                    [&std::mem::take(held), ended].concat()
+                };
                 held.extend_from_slice(rest);
                 Ok(lines)
             }

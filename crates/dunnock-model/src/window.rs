@@ -30,7 +30,12 @@ const TABLE: &[(&str, u64, u64)] = &[
 ];
 
 /// The window that the server reports, or the table's for well-known providers.
-pub(crate) async fn of(client: &reqwest::Client, provider: &Provider, wire: Wire, model: &str) -> Option<u64> {
+pub(crate) async fn of(
+    client: &reqwest::Client,
+    provider: &Provider,
+    wire: Wire,
+    model: &str,
+) -> Option<u64> {
     if wire == Wire::Ollama {
         let ask = wires::request(client, provider, wire, reqwest::Method::POST, Some("/api/show"));
         let shown = json(ask.body(serde_json::json!({ "model": model }).to_string())).await;
@@ -42,7 +47,8 @@ pub(crate) async fn of(client: &reqwest::Client, provider: &Provider, wire: Wire
     }
     let root = provider.root(Wire::Ollama);
     let get = |url: String| json(wires::authorised(client.get(url), provider, wire));
-    let listed = json(wires::request(client, provider, wire, reqwest::Method::GET, Some("/models"))).await;
+    let listed =
+        json(wires::request(client, provider, wire, reqwest::Method::GET, Some("/models"))).await;
     if let Some(window) = listed.as_ref().and_then(|list| listed_window(list, model)) {
         return Some(window);
     }

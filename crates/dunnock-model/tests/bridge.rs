@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 fn told(said: &InboxItem) -> Value {
     match said {
         InboxItem::Read { path, lines: None } => json!({ "read": path }),
-        InboxItem::Read { path, lines: Some((first, last)) } => json!({ "read": path, "lines": [first, last] }),
+        InboxItem::Read { path, lines: Some((first, last)) } => {
+            json!({ "read": path, "lines": [first, last] })
+        }
         InboxItem::List { path } => json!({ "list": path }),
         InboxItem::Search { text, path } => json!({ "search": text, "in": path }),
         InboxItem::Write { path, body } => json!({ "write": path, "body": body }),
@@ -30,8 +32,11 @@ fn fits(expected: &Value, got: &Value) -> bool {
 }
 
 fn cases() -> Vec<(String, String, Vec<Value>)> {
-    let text =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/bridge/corpus.jsonl")).unwrap();
+    let text = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../fixtures/bridge/corpus.jsonl"
+    ))
+    .unwrap();
     let case = |line: &str| {
         let case: Value = serde_json::from_str(line).unwrap();
         let word = |key: &str| case[key].as_str().unwrap().to_owned();
@@ -48,10 +53,13 @@ fn b3_every_inbox_of_the_corpus_is_read_as_a_person_would_or_refused() {
         let got: Vec<Value> = read(text).said.iter().map(told).collect();
         refused += got.iter().filter(|one| one.get("refused").is_some()).count();
         // The worst: something would be done that the person does not expect.
-        let acts = |all: &[Value]| all.iter().filter(|one| one.get("refused").is_none()).cloned().collect::<Vec<_>>();
+        let acts = |all: &[Value]| {
+            all.iter().filter(|one| one.get("refused").is_none()).cloned().collect::<Vec<_>>()
+        };
         let (meant, would) = (acts(expected), acts(&got));
         ran += usize::from(would.iter().any(|one| !meant.contains(one)));
-        let same = expected.len() == got.len() && expected.iter().zip(&got).all(|(a, b)| fits(a, b));
+        let same =
+            expected.len() == got.len() && expected.iter().zip(&got).all(|(a, b)| fits(a, b));
         println!("{} {name}", if same { "ok   " } else { "WRONG" });
         if !same {
             let (expected, got) = (json!(expected), json!(got));
@@ -59,7 +67,8 @@ fn b3_every_inbox_of_the_corpus_is_read_as_a_person_would_or_refused() {
         }
     }
     println!(
-        "figure: {} inboxes, {refused} refusals, {} read otherwise than a person would, {ran} wrong executions",
+        "figure: {} inboxes, {refused} refusals, {} read otherwise than a person would, {ran} \
+         wrong executions",
         cases.len(),
         wrong.len()
     );

@@ -1,5 +1,5 @@
-//! Calls written as text: a corpus of shapes, good, broken, quoted, nested and in other languages. Nothing runs that should
-//! not, whatever the pieces in which the words come.
+//! Calls written as text: a corpus of shapes, good, broken, quoted, nested and in other languages.
+//! Nothing runs that should not, whatever the pieces in which the words come.
 
 use dunnock_model::dialects::{Callable, Parsed, schema, text_calls};
 use serde_json::{Value, json};
@@ -15,8 +15,16 @@ fn tools() -> Arc<[Callable]> {
     };
     let command = json!({"anyOf": [text, {"type": "array", "items": text, "maxItems": 100}]});
     vec![
-        tool("shell", json!({"command": command, "timeout": {"type": "integer", "minimum": 1}}), &["command"]),
-        tool("view_file", json!({"path": text, "from": {"type": "integer", "minimum": 0}}), &["path"]),
+        tool(
+            "shell",
+            json!({"command": command, "timeout": {"type": "integer", "minimum": 1}}),
+            &["command"],
+        ),
+        tool(
+            "view_file",
+            json!({"path": text, "from": {"type": "integer", "minimum": 0}}),
+            &["path"],
+        ),
         tool(
             "write_file",
             json!({"path": text, "content": text, "overwrite": {"type": "boolean"}}),
@@ -46,7 +54,8 @@ fn shapes() -> Vec<Shape> {
     file.split("=== ").skip(1).map(shape).collect()
 }
 
-/// The calls of an answer that comes in pieces of so many characters, through everything that reads words.
+/// The calls of an answer that comes in pieces of so many characters, through everything that reads
+/// words.
 async fn heard(text: &str, size: usize) -> Vec<String> {
     use dunnock_model::{Dialect, Wire, read_pieces};
     use dunnock_proto::Part;
@@ -78,7 +87,9 @@ async fn every_shape_of_a_call_in_words_comes_to_what_was_meant() {
     for shape in &shapes {
         for size in [1, 5, 100_000] {
             let got = heard(&shape.text, size).await;
-            let runs = |calls: &[String]| calls.iter().filter(|c| !c.starts_with('!')).cloned().collect::<Vec<_>>();
+            let runs = |calls: &[String]| {
+                calls.iter().filter(|c| !c.starts_with('!')).cloned().collect::<Vec<_>>()
+            };
             ran_wrongly += runs(&got).iter().filter(|call| !shape.calls.contains(call)).count();
             if got != shape.calls {
                 wrong += 1;
@@ -96,7 +107,8 @@ async fn every_shape_of_a_call_in_words_comes_to_what_was_meant() {
     }
     let meant: usize = kinds.values().map(|(_, run)| run).sum();
     println!(
-        "{table}{} shapes, {meant} of them calls that run; {ran_wrongly} ran that should not; {wrong} wrong",
+        "{table}{} shapes, {meant} of them calls that run; {ran_wrongly} ran that should not; \
+         {wrong} wrong",
         shapes.len()
     );
     for (kind, (all, run)) in kinds {
@@ -105,14 +117,17 @@ async fn every_shape_of_a_call_in_words_comes_to_what_was_meant() {
     assert_eq!((wrong, ran_wrongly), (0, 0));
 }
 
-/// Words that are let go and calls that are found are all that was heard: nothing is lost on the way.
+/// Words that are let go and calls that are found are all that was heard: nothing is lost on the
+/// way.
 #[test]
 fn what_is_no_call_comes_out_as_it_went_in() {
     for shape in shapes().iter().filter(|s| s.calls.is_empty()) {
         for size in [1, 7, 100_000] {
             let (mut reader, mut out) = (text_calls::TextCallReader::new(tools()), Vec::new());
             let chars: Vec<char> = shape.text.chars().collect();
-            chars.chunks(size).for_each(|piece| reader.feed(&piece.iter().collect::<String>(), &mut out));
+            chars
+                .chunks(size)
+                .for_each(|piece| reader.feed(&piece.iter().collect::<String>(), &mut out));
             reader.finish(false, &mut out);
             let said: String = out
                 .iter()
@@ -130,7 +145,8 @@ fn what_is_no_call_comes_out_as_it_went_in() {
     }
 }
 
-/// Our reading of schemas beside a complete one, for the schemas that tools really have and arguments of all kinds.
+/// Our reading of schemas beside a complete one, for the schemas that tools really have and
+/// arguments of all kinds.
 #[test]
 fn schemas_are_read_as_others_read_them() {
     let values = [
@@ -168,7 +184,12 @@ fn schemas_are_read_as_others_read_them() {
                 }
             }
             for value in &values {
-                assert_eq!(schema::check(&schema, value).is_ok(), theirs.is_valid(value), "{} {value}", tool.name);
+                assert_eq!(
+                    schema::check(&schema, value).is_ok(),
+                    theirs.is_valid(value),
+                    "{} {value}",
+                    tool.name
+                );
             }
         }
     }

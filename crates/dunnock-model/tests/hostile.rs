@@ -1,5 +1,5 @@
-//! Streams that break, lie or never end (R9), on every wire: the table is the test. No panic, bounded memory, partial text
-//! kept, no call from half of one.
+//! Streams that break, lie or never end (R9), on every wire: the table is the test. No panic,
+//! bounded memory, partial text kept, no call from half of one.
 
 use crate::{ask_with, config, ours, prompt, provider, speaker};
 use dunnock_core::ports::{CancellationToken, Model as _, ModelRequest};
@@ -50,9 +50,13 @@ fn word(wire: Wire, text: &str) -> String {
         wire,
         &match wire {
             Wire::Chat => format!(r#"{{"choices":[{{"delta":{{"content":{text}}}}}]}}"#),
-            Wire::Responses => format!(r#"{{"type":"response.output_text.delta","output_index":0,"delta":{text}}}"#),
+            Wire::Responses => format!(
+                r#"{{"type":"response.output_text.delta","output_index":0,"delta":{text}}}"#
+            ),
             Wire::Anthropic => {
-                format!(r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":{text}}}}}"#)
+                format!(
+                    r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":{text}}}}}"#
+                )
             }
             Wire::Ollama => format!(r#"{{"message":{{"content":{text}}},"done":false}}"#),
         },
@@ -62,25 +66,34 @@ fn word(wire: Wire, text: &str) -> String {
 /// The end of an answer, for a reason of the wire's own.
 fn end(wire: Wire, length: bool) -> String {
     match (wire, length) {
-        (Wire::Chat, false) => {
-            "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n".into()
-        }
+        (Wire::Chat, false) => "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\\
+                                \
+                                ndata: [DONE]\n\n"
+            .into(),
         (Wire::Chat, true) => {
-            event(wire, r#"{"choices":[{"delta":{},"finish_reason":"length"}]}"#) + "data: [DONE]\n\n"
+            event(wire, r#"{"choices":[{"delta":{},"finish_reason":"length"}]}"#)
+                + "data: [DONE]\n\n"
         }
-        (Wire::Responses, false) => event(wire, r#"{"type":"response.completed","response":{"status":"completed"}}"#),
+        (Wire::Responses, false) => {
+            event(wire, r#"{"type":"response.completed","response":{"status":"completed"}}"#)
+        }
         (Wire::Responses, true) => event(
             wire,
             r#"{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}"#,
         ),
         (Wire::Anthropic, length) => {
             let reason = if length { "max_tokens" } else { "end_turn" };
-            event(wire, &format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}}}}"#))
-                + &event(wire, r#"{"type":"message_stop"}"#)
+            event(
+                wire,
+                &format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}}}}"#),
+            ) + &event(wire, r#"{"type":"message_stop"}"#)
         }
         (Wire::Ollama, length) => {
             let reason = if length { "length" } else { "stop" };
-            event(wire, &format!(r#"{{"message":{{"content":""}},"done":true,"done_reason":"{reason}"}}"#))
+            event(
+                wire,
+                &format!(r#"{{"message":{{"content":""}},"done":true,"done_reason":"{reason}"}}"#),
+            )
         }
     }
 }
@@ -92,7 +105,9 @@ fn error(wire: Wire) -> String {
         match wire {
             Wire::Chat => r#"{"error":{"message":"boom"}}"#,
             Wire::Responses => r#"{"type":"error","message":"boom"}"#,
-            Wire::Anthropic => r#"{"type":"error","error":{"type":"overloaded_error","message":"boom"}}"#,
+            Wire::Anthropic => {
+                r#"{"type":"error","error":{"type":"overloaded_error","message":"boom"}}"#
+            }
             Wire::Ollama => r#"{"error":"boom"}"#,
         },
     )
@@ -151,9 +166,10 @@ fn call(wire: Wire, n: usize) -> String {
                 r#"{{"type":"content_block_start","index":{n},"content_block":{{"type":"tool_use","id":"c{n}","name":"shell","input":{{}}}}}}"#
             ),
         ),
-        Wire::Ollama => {
-            event(wire, r#"{"message":{"tool_calls":[{"function":{"name":"shell","arguments":{}}}]},"done":false}"#)
-        }
+        Wire::Ollama => event(
+            wire,
+            r#"{"message":{"tool_calls":[{"function":{"name":"shell","arguments":{}}}]},"done":false}"#,
+        ),
     }
 }
 
@@ -174,22 +190,30 @@ type Case = (&'static str, fn(Wire) -> Fault, fn(Wire) -> Comes);
 
 const CASES: &[Case] = &[
     ("each byte alone", |_| Fault::OneByteChunks, |_| says("one \u{1F426} three")),
-    ("it drips", |w| Fault::Drip((word(w, "a") + &end(w, false)).into_bytes(), 16, 10), |_| says("a")),
+    (
+        "it drips",
+        |w| Fault::Drip((word(w, "a") + &end(w, false)).into_bytes(), 16, 10),
+        |_| says("a"),
+    ),
     (
         "line ends of another system",
         |w| Fault::Raw((word(w, "a") + &end(w, false)).replace('\n', "\r\n").into()),
         |_| says("a"),
     ),
-    ("a mark at the start", |w| Fault::Raw(format!("\u{feff}{}{}", word(w, "a"), end(w, false)).into()), |_| says("a")),
+    (
+        "a mark at the start",
+        |w| Fault::Raw(format!("\u{feff}{}{}", word(w, "a"), end(w, false)).into()),
+        |_| says("a"),
+    ),
     (
         "comments, blank lines and events nobody knows",
         |w| {
             let noise = match w {
                 Wire::Ollama => "\n\n{\"new\":{\"thing\":[1]}}\n".to_owned(),
                 Wire::Chat => ": keep-alive\n\nevent: ping\ndata: {}\n\n".to_owned(),
-                Wire::Responses | Wire::Anthropic => {
-                    ": keep-alive\n\nevent: new\ndata: {\"type\":\"new.thing\",\"x\":[1]}\n\n".to_owned()
-                }
+                Wire::Responses | Wire::Anthropic => ": keep-alive\n\nevent: new\ndata: \
+                                                      {\"type\":\"new.thing\",\"x\":[1]}\n\n"
+                    .to_owned(),
             };
             Fault::Raw((noise + &word(w, "a") + &end(w, false)).into())
         },
@@ -216,19 +240,35 @@ const CASES: &[Case] = &[
         },
         |_| says("a"),
     ),
-    ("words after the end", |w| Fault::Raw((word(w, "a") + &end(w, false) + &word(w, "b")).into()), |_| says("a")),
-    ("two ends", |w| Fault::Raw((word(w, "a") + &end(w, false) + &end(w, false)).into()), |_| says("a")),
+    (
+        "words after the end",
+        |w| Fault::Raw((word(w, "a") + &end(w, false) + &word(w, "b")).into()),
+        |_| says("a"),
+    ),
+    (
+        "two ends",
+        |w| Fault::Raw((word(w, "a") + &end(w, false) + &end(w, false)).into()),
+        |_| says("a"),
+    ),
     (
         "every event twice",
         |w| {
             Fault::Raw(
-                pieces(w, &Say::text("one two")).iter().flat_map(|p| [p.clone(), p.clone()]).collect::<String>().into(),
+                pieces(w, &Say::text("one two"))
+                    .iter()
+                    .flat_map(|p| [p.clone(), p.clone()])
+                    .collect::<String>()
+                    .into(),
             )
         },
         // Only Responses numbers its events.
         |w| if w == Wire::Responses { says("one two") } else { says("one one twotwo") },
     ),
-    ("compressed", |w| Fault::Gzip(gzip(&mut [(word(w, "a") + &end(w, false)).as_bytes()].into_iter())), |_| says("a")),
+    (
+        "compressed",
+        |w| Fault::Gzip(gzip(&mut [(word(w, "a") + &end(w, false)).as_bytes()].into_iter())),
+        |_| says("a"),
+    ),
     ("a whole object instead of a stream", |_| Fault::Plain, |_| says("one \u{1F426} three")),
     ("nothing at all", |_| Fault::Raw(Vec::new()), |_| again("ended before it was complete")),
     (
@@ -239,12 +279,27 @@ const CASES: &[Case] = &[
     (
         "half an event",
         |w| Fault::Raw(word(w, "abc").as_bytes()[..20].to_vec()),
-        |w| again(if w == Wire::Ollama { "sent an invalid answer" } else { "ended before it was complete" }),
+        |w| {
+            again(if w == Wire::Ollama {
+                "sent an invalid answer"
+            } else {
+                "ended before it was complete"
+            })
+        },
     ),
     (
         "words, then half an event",
         |w| Fault::Raw([word(w, "a").as_bytes(), &word(w, "b").as_bytes()[..20]].concat()),
-        |w| kept("a", if w == Wire::Ollama { "sent an invalid answer" } else { "ended before it was complete" }),
+        |w| {
+            kept(
+                "a",
+                if w == Wire::Ollama {
+                    "sent an invalid answer"
+                } else {
+                    "ended before it was complete"
+                },
+            )
+        },
     ),
     (
         "words without an end",
@@ -256,8 +311,16 @@ const CASES: &[Case] = &[
         |w| Fault::Reset(word(w, "a").into()),
         |_| kept("a", "the connection was lost"),
     ),
-    ("cut before the first word", |_| Fault::Reset(Vec::new()), |_| again("the connection was lost")),
-    ("words, then silence", |w| Fault::Hang(word(w, "a").into()), |_| kept("a", "sent nothing for 0.4 s")),
+    (
+        "cut before the first word",
+        |_| Fault::Reset(Vec::new()),
+        |_| again("the connection was lost"),
+    ),
+    (
+        "words, then silence",
+        |w| Fault::Hang(word(w, "a").into()),
+        |_| kept("a", "sent nothing for 0.4 s"),
+    ),
     ("silence", |_| Fault::Hang(Vec::new()), |_| again("sent nothing for 0.4 s")),
     ("garbage first", |_| Fault::Garbage, |_| again("sent an invalid answer")),
     (
@@ -274,8 +337,12 @@ const CASES: &[Case] = &[
         "words, then bytes that are no text",
         |w| {
             Fault::Raw(
-                [word(w, "a").as_bytes(), event(w, "\u{1}").replace('\u{1}', "").as_bytes(), b"data: \xff\xfe\n\n"]
-                    .concat(),
+                [
+                    word(w, "a").as_bytes(),
+                    event(w, "\u{1}").replace('\u{1}', "").as_bytes(),
+                    b"data: \xff\xfe\n\n",
+                ]
+                .concat(),
             )
         },
         |_| kept("a", "sent an invalid answer"),
@@ -288,21 +355,39 @@ const CASES: &[Case] = &[
     (
         "a web page",
         |_| Fault::Raw(b"<html>\n<body>Welcome</body>\n\n".to_vec()),
-        |w| again(if w == Wire::Ollama { "sent an invalid answer" } else { "ended before it was complete" }),
+        |w| {
+            again(if w == Wire::Ollama {
+                "sent an invalid answer"
+            } else {
+                "ended before it was complete"
+            })
+        },
     ),
-    ("an error first", |w| Fault::Raw(error(w).into()), |_| again("the server reported an error: boom")),
+    (
+        "an error first",
+        |w| Fault::Raw(error(w).into()),
+        |_| again("the server reported an error: boom"),
+    ),
     (
         "words, then an error",
         |w| Fault::Raw((word(w, "a") + &error(w)).into()),
         |_| kept("a", "the server reported an error: boom"),
     ),
-    ("half a call, and no end", |w| Fault::Raw(half_a_call(w).into()), |_| kept("", "ended before it was complete")),
+    (
+        "half a call, and no end",
+        |w| Fault::Raw(half_a_call(w).into()),
+        |_| kept("", "ended before it was complete"),
+    ),
     (
         "half a call, and an end for length",
         |w| Fault::Raw((half_a_call(w) + &end(w, true)).into()),
         |_| says("<!shell>"),
     ),
-    ("half a call, and an end", |w| Fault::Raw((half_a_call(w) + &end(w, false)).into()), |_| says("<!shell>")),
+    (
+        "half a call, and an end",
+        |w| Fault::Raw((half_a_call(w) + &end(w, false)).into()),
+        |_| says("<!shell>"),
+    ),
     (
         "words cut at the limit",
         |w| Fault::Raw((word(w, "a") + &end(w, true)).into()),
@@ -321,8 +406,19 @@ const CASES: &[Case] = &[
     ),
     (
         "ten megabytes of words",
-        |w| Fault::Repeat(Vec::new(), word(w, &"x".repeat(1_000)).into(), 10_000, end(w, false).into()),
-        |_| Comes::Fails { kept: "x".repeat((8 << 20) / 1_000 * 1_000), again: false, with: "longer than 8 MB" },
+        |w| {
+            Fault::Repeat(
+                Vec::new(),
+                word(w, &"x".repeat(1_000)).into(),
+                10_000,
+                end(w, false).into(),
+            )
+        },
+        |_| Comes::Fails {
+            kept: "x".repeat((8 << 20) / 1_000 * 1_000),
+            again: false,
+            with: "longer than 8 MB",
+        },
     ),
     (
         "a small file that unpacks to a large one",
@@ -341,7 +437,8 @@ fn many() -> usize {
 }
 
 async fn comes(wire: Wire, fault: Fault) -> Comes {
-    let server = ScriptedServer::start(vec![Served::wrong(Say::text("one \u{1F426} three"), fault)]).await;
+    let server =
+        ScriptedServer::start(vec![Served::wrong(Say::text("one \u{1F426} three"), fault)]).await;
     let speaker = speaker(Provider { wire: ours(wire), ..provider(&server.base_url(), None) });
     // What is shown is not kept here: it is the answer's own memory that is looked at.
     let (preamble, blob) = speaker.render_preamble(&config(), "/w").await.unwrap();
@@ -352,7 +449,11 @@ async fn comes(wire: Wire, fault: Fault) -> Comes {
         request,
         pictures: BTreeMap::new(),
     };
-    match speaker.ask(asking, Arc::new(|_| {}), CancellationToken::default()).await.map(|(answer, _)| answer) {
+    match speaker
+        .ask(asking, Arc::new(|_| {}), CancellationToken::default())
+        .await
+        .map(|(answer, _)| answer)
+    {
         Ok(answer) => Comes::Says(
             answer
                 .parts
@@ -366,8 +467,13 @@ async fn comes(wire: Wire, fault: Fault) -> Comes {
                 .collect(),
         ),
         Err(failed) if failed.failure == Failure::Rejected => {
-            let all = [("", "the model returned an empty answer"), ("a", "cut off at the model's output limit")];
-            let one = all.iter().find(|(kept, with)| *kept == failed.partial.as_ref() && failed.error.contains(with));
+            let all = [
+                ("", "the model returned an empty answer"),
+                ("a", "cut off at the model's output limit"),
+            ];
+            let one = all.iter().find(|(kept, with)| {
+                *kept == failed.partial.as_ref() && failed.error.contains(with)
+            });
             let (kept, with) = one.unwrap_or_else(|| panic!("no case expects: {failed:?}"));
             Comes::None { kept, with }
         }
@@ -380,7 +486,11 @@ async fn comes(wire: Wire, fault: Fault) -> Comes {
             // Of several that fit, the one that says most.
             let with = known.max_by_key(|with| with.len());
             let with = with.unwrap_or_else(|| panic!("no case expects: {}", failed.error));
-            Comes::Fails { kept: failed.partial.to_string(), again: failed.attempts.len() > 1, with }
+            Comes::Fails {
+                kept: failed.partial.to_string(),
+                again: failed.attempts.len() > 1,
+                with,
+            }
         }
     }
 }
@@ -393,7 +503,11 @@ fn short(comes: &Comes) -> String {
     match comes {
         Comes::Says(text) => format!("says {:?}", cut(text)),
         Comes::Fails { kept, again, with } => {
-            format!("{}, keeps {:?}: {with}", if *again { "tried again" } else { "fails" }, cut(kept))
+            format!(
+                "{}, keeps {:?}: {with}",
+                if *again { "tried again" } else { "fails" },
+                cut(kept)
+            )
         }
         Comes::None { kept, with } => format!("no answer, keeps {kept:?}: {with}"),
     }
@@ -419,7 +533,8 @@ async fn r9_every_hostile_stream_on_every_wire_comes_to_what_the_table_says() {
             wrong += usize::from(!right);
             let mark = if right { "    " } else { "WRONG " };
             let took = began.elapsed().as_secs_f32();
-            writeln!(table, "{mark}{name} | {} | {} ({took:.1} s)", wire.name(), short(&came)).unwrap();
+            writeln!(table, "{mark}{name} | {} | {} ({took:.1} s)", wire.name(), short(&came))
+                .unwrap();
             if !right {
                 writeln!(table, "      wanted {}", short(&expect(*wire))).unwrap();
             }
@@ -447,14 +562,26 @@ fn peak() -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn r8_what_passes_is_tried_again_on_every_wire() {
     for wire in Wire::ALL {
-        let faults =
-            [Fault::Status(429, None), Fault::Status(500, None), Fault::Status(503, None), Fault::Status(529, None)];
+        let faults = [
+            Fault::Status(429, None),
+            Fault::Status(500, None),
+            Fault::Status(503, None),
+            Fault::Status(529, None),
+        ];
         for fault in faults {
             let served = Served::wrong(Say::text("fine"), fault.clone()).times(2);
             let server = ScriptedServer::start(vec![served]).await;
-            let speaker = speaker(Provider { wire: ours(*wire), ..provider(&server.base_url(), None) });
-            let answer = ask_with(&speaker, &[prompt("hi")], CancellationToken::default()).await.answer.unwrap();
-            assert_eq!((Part::words(&answer.parts).as_str(), answer.attempts.len()), ("fine", 3), "{wire:?} {fault:?}");
+            let speaker =
+                speaker(Provider { wire: ours(*wire), ..provider(&server.base_url(), None) });
+            let answer = ask_with(&speaker, &[prompt("hi")], CancellationToken::default())
+                .await
+                .answer
+                .unwrap();
+            assert_eq!(
+                (Part::words(&answer.parts).as_str(), answer.attempts.len()),
+                ("fine", 3),
+                "{wire:?} {fault:?}"
+            );
         }
     }
 }

@@ -31,7 +31,11 @@ use std::time::Duration;
 /// A provider at that address.
 pub fn provider(base_url: &str, key: Option<&str>) -> Provider {
     let key = key.map(|k| k.to_owned().into());
-    Provider { key_env: Some("SCRIPT_KEY".into()), key, ..Provider::plain("script", Wire::Chat, base_url) }
+    Provider {
+        key_env: Some("SCRIPT_KEY".into()),
+        key,
+        ..Provider::plain("script", Wire::Chat, base_url)
+    }
 }
 
 /// Pauses short enough for tests.
@@ -46,7 +50,12 @@ pub fn speaker(provider: Provider) -> ModelClient {
         let schema =
             r#"{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}"#.to_owned();
         Ok(PreambleInputs {
-            environment: Environment { os: "linux".into(), shell: "bash".into(), root: workspace.into(), git: true },
+            environment: Environment {
+                os: "linux".into(),
+                shell: "bash".into(),
+                root: workspace.into(),
+                git: true,
+            },
             instructions: vec![("AGENTS.md".into(), "be {{ kind }}".into())],
             offers: vec![ToolSpec { tool, description: "Runs.".into(), schema }],
             memory: String::new(),
@@ -63,7 +72,10 @@ pub fn config() -> Config {
 pub fn request(preamble: Hash, events: &[Event]) -> Request {
     let mut all = events.to_vec();
     let step = Step(1 + all.iter().filter(|e| matches!(e, Event::Answered(_))).count() as u32);
-    all.push(StepStarted { step, upto: all.len() as u64, preamble, reserved: Reserved::default() }.into());
+    all.push(
+        StepStarted { step, upto: all.len() as u64, preamble, reserved: Reserved::default() }
+            .into(),
+    );
     Transcript::fold(None, (1..).zip(&all)).request().unwrap()
 }
 
@@ -120,5 +132,10 @@ pub async fn ask_as(
 }
 
 pub async fn ask(server: &ScriptedServer) -> Asked {
-    ask_with(&speaker(provider(&server.base_url(), None)), &[prompt("hi")], CancellationToken::default()).await
+    ask_with(
+        &speaker(provider(&server.base_url(), None)),
+        &[prompt("hi")],
+        CancellationToken::default(),
+    )
+    .await
 }

@@ -12,7 +12,11 @@ const EXPECT: &[(&str, &str, &str)] = &[
     ("azure", "https://me.openai.azure.com/openai/v1/responses", "api-key"),
     ("openai", "https://api.openai.com/v1/responses", "authorization"),
     ("anthropic", "https://api.anthropic.com/v1/messages", "x-api-key"),
-    ("gemini", "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions", "authorization"),
+    (
+        "gemini",
+        "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions",
+        "authorization",
+    ),
     ("deepseek", "https://api.deepseek.com/v1/chat/completions", "authorization"),
     ("mistral", "https://api.mistral.ai/v1/chat/completions", "authorization"),
     ("openrouter", "https://openrouter.ai/api/v1/chat/completions", "authorization"),
@@ -43,15 +47,23 @@ fn provider(known: &Known) -> Provider {
 /// What each must have in its body, and must not.
 fn body_of(name: &str, body: &Value) {
     let wants: &[(&str, &str)] = match name {
-        "azure" | "openai" => {
-            &[("/store", "false"), ("/include/0", "\"reasoning.encrypted_content\""), ("/stream", "true")]
-        }
-        "anthropic" => {
-            &[("/max_tokens", "32000"), ("/system/0/cache_control/type", "\"ephemeral\""), ("/stream", "true")]
-        }
+        "azure" | "openai" => &[
+            ("/store", "false"),
+            ("/include/0", "\"reasoning.encrypted_content\""),
+            ("/stream", "true"),
+        ],
+        "anthropic" => &[
+            ("/max_tokens", "32000"),
+            ("/system/0/cache_control/type", "\"ephemeral\""),
+            ("/stream", "true"),
+        ],
         "mistral" => &[("/stream", "true"), ("/stream_options", "null")],
         "ollama" => &[("/options/num_ctx", "32768"), ("/truncate", "false")],
-        _ => &[("/stream", "true"), ("/stream_options/include_usage", "true"), ("/messages/0/role", "\"system\"")],
+        _ => &[
+            ("/stream", "true"),
+            ("/stream_options/include_usage", "true"),
+            ("/messages/0/role", "\"system\""),
+        ],
     };
     for (pointer, value) in wants {
         let found = body.pointer(pointer).map_or_else(|| "null".to_owned(), ToString::to_string);
@@ -59,7 +71,8 @@ fn body_of(name: &str, body: &Value) {
     }
 }
 
-/// Holds W8: OpenAI, Anthropic, Ollama, llama.cpp, LM Studio, vLLM: address, header of the key, body.
+/// Holds W8: OpenAI, Anthropic, Ollama, llama.cpp, LM Studio, vLLM: address, header of the key,
+/// body.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_provider_is_asked_at_its_address_with_its_headers() {
     assert_eq!(EXPECT.len(), KNOWN.len(), "each provider has a line here");
@@ -78,9 +91,14 @@ async fn every_provider_is_asked_at_its_address_with_its_headers() {
             let machine = format!("{scheme}://{host}");
             one.base_url = one.base_url.replacen(&machine, &server.root(), 1);
             let config = Config { model: format!("{}/scripted", known.name), ..Config::default() };
-            let Asked { answer, .. } =
-                ask_as(&speaker(one), &config, &[prompt("hi")], CancellationToken::default(), crate::Seen::default())
-                    .await;
+            let Asked { answer, .. } = ask_as(
+                &speaker(one),
+                &config,
+                &[prompt("hi")],
+                CancellationToken::default(),
+                crate::Seen::default(),
+            )
+            .await;
             answer.unwrap_or_else(|e| panic!("{}: {e:?}", known.name));
             let asked = server.asked();
             let got = asked.last().unwrap();
@@ -90,8 +108,12 @@ async fn every_provider_is_asked_at_its_address_with_its_headers() {
                 address.replace("/responses", "/chat/completions")
             };
             assert_eq!(format!("{machine}{}", got.path), expect, "{}", known.name);
-            let shown: Vec<&str> =
-                got.headers.iter().filter(|(_, v)| v.contains(KEY)).map(|(k, _)| k.as_str()).collect();
+            let shown: Vec<&str> = got
+                .headers
+                .iter()
+                .filter(|(_, v)| v.contains(KEY))
+                .map(|(k, _)| k.as_str())
+                .collect();
             let wanted: Vec<&str> = if header.is_empty() { Vec::new() } else { vec![header] };
             assert_eq!(shown, wanted, "{}: the key is in one header", known.name);
             if known.auth == Auth::Bearer && !header.is_empty() {
@@ -117,6 +139,9 @@ async fn every_provider_is_asked_at_its_address_with_its_headers() {
 #[test]
 fn a_variable_that_is_not_set_gives_no_address() {
     assert_eq!(Known::filled("{NO_SUCH}/openai/v1", &env), None);
-    assert_eq!(Known::filled("{AZURE_OPENAI_ENDPOINT}/x", &env).unwrap(), "https://me.openai.azure.com/x");
+    assert_eq!(
+        Known::filled("{AZURE_OPENAI_ENDPOINT}/x", &env).unwrap(),
+        "https://me.openai.azure.com/x"
+    );
     assert_eq!(Known::filled("http://plain", &env).unwrap(), "http://plain");
 }

@@ -38,9 +38,14 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
         let answer = answer.unwrap();
         let calls = answer.parts.iter().filter(|p| matches!(p, Part::Call(_))).count() as u16;
         let (now, upto) = (Step(step), events.len() as u64);
-        events.push(StepStarted { step: now, upto, preamble: Hash::ZERO, reserved: Reserved::default() }.into());
+        events.push(
+            StepStarted { step: now, upto, preamble: Hash::ZERO, reserved: Reserved::default() }
+                .into(),
+        );
         events.push(answer.into());
-        events.extend((0..calls).map(|index| finished(CallId { step: Step(step), index }, "a.txt\n")));
+        events.extend(
+            (0..calls).map(|index| finished(CallId { step: Step(step), index }, "a.txt\n")),
+        );
         events.push(Noticed::plain("something changed").into());
         events.push(prompt("go on"));
     }
@@ -49,10 +54,19 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
     for pair in bodies.windows(2) {
         let (first, second) = (messages(&pair[0]), messages(&pair[1]));
         assert_eq!(first.0, second.0, "model, options and tools are the same bytes");
-        assert!(second.1.starts_with(first.1), "{}\nis not the beginning of\n{}", first.1, second.1);
+        assert!(
+            second.1.starts_with(first.1),
+            "{}\nis not the beginning of\n{}",
+            first.1,
+            second.1
+        );
         assert!(second.1.len() > first.1.len());
     }
-    let text = bodies.iter().map(|b| String::from_utf8_lossy(b).into_owned()).collect::<Vec<_>>().join("\n\n");
+    let text = bodies
+        .iter()
+        .map(|b| String::from_utf8_lossy(b).into_owned())
+        .collect::<Vec<_>>()
+        .join("\n\n");
     fixture::check("fixtures/wire/chat-requests.txt", &(text + "\n"));
 }
 
@@ -66,7 +80,10 @@ async fn an_answer_is_read_whole_with_its_usage_and_shown_as_it_comes() {
     let reasoning = Part::Reasoning { text: "think a bit ".into(), opaque: None };
     assert_eq!(answer.parts, [reasoning, Part::Text { text: "one two three".into() }]);
     assert_eq!((answer.stop, answer.usage.input, answer.usage.output), (Stop::End, 12, 3));
-    assert_eq!((answer.model.as_str(), answer.wire.as_str(), answer.attempts.len()), ("script/scripted", "chat", 1));
+    assert_eq!(
+        (answer.model.as_str(), answer.wire.as_str(), answer.attempts.len()),
+        ("script/scripted", "chat", 1)
+    );
     let said: String = live
         .iter()
         .filter_map(|d| match d {
@@ -95,7 +112,11 @@ async fn calls_keep_their_exact_arguments() {
                 Part::Text { .. } | Part::Reasoning { .. } => None,
             })
             .collect();
-        assert_eq!(calls, [("shell", "{ \"command\" : \"a\\u00e9\" }"), ("view", "{}")], "{fault:?}");
+        assert_eq!(
+            calls,
+            [("shell", "{ \"command\" : \"a\\u00e9\" }"), ("view", "{}")],
+            "{fault:?}"
+        );
         assert_eq!(answer.stop, Stop::Calls);
     }
 }
@@ -130,7 +151,8 @@ async fn a_summary_is_asked_of_the_same_model_without_tools() {
     let speaker = speaker(provider(&server.base_url(), None));
     let (preamble, blob) = speaker.render_preamble(&config(), "/w").await.unwrap();
     let request = crate::request(preamble.hash, &[prompt("hi")]);
-    let summary = speaker.summarise(blob.bytes, request, CancellationToken::default()).await.text.unwrap();
+    let summary =
+        speaker.summarise(blob.bytes, request, CancellationToken::default()).await.text.unwrap();
     assert_eq!(summary, Arc::from("it went well"));
     let body = &server.requests()[0];
     assert!(body.get("tools").is_none());
@@ -162,6 +184,7 @@ async fn a_head_of_the_first_release_is_asked_as_it_was() {
         request: crate::request(Hash::ZERO, &[prompt("hi")]),
         pictures: std::collections::BTreeMap::new(),
     };
-    let failed = speaker.ask(later, Arc::new(|_| {}), CancellationToken::default()).await.unwrap_err();
+    let failed =
+        speaker.ask(later, Arc::new(|_| {}), CancellationToken::default()).await.unwrap_err();
     assert!(failed.error.contains("a later release wrote it"), "{}", failed.error);
 }

@@ -13,8 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 fn tools() -> Arc<[Callable]> {
-    let schema =
-        json!({"type": "object", "properties": {"command": {"type": "string"}}, "additionalProperties": false});
+    let schema = json!({"type": "object", "properties": {"command": {"type": "string"}}, "additionalProperties": false});
     vec![Callable { name: "shell".into(), schema }].into()
 }
 
@@ -29,7 +28,9 @@ async fn read(wire: Ours, dialect: Dialect, events: &[&str]) -> Vec<Part> {
 fn told(parts: &[Part]) -> String {
     let part = |part: &Part| match part {
         Part::Text { text } => text.to_string(),
-        Part::Reasoning { text, opaque } => format!("({text}{})", opaque.as_deref().unwrap_or_default()),
+        Part::Reasoning { text, opaque } => {
+            format!("({text}{})", opaque.as_deref().unwrap_or_default())
+        }
         Part::Call(call) if call.fault.is_some() => format!("<!{}>", call.tool),
         Part::Call(call) => format!("<{} {}>", call.tool, call.args),
     };
@@ -64,7 +65,11 @@ async fn a_call_cut_off_before_its_arguments_ran_without_them() {
     ];
     assert_eq!(told(&read(Ours::Anthropic, Dialect::Native, &anthropic).await), "<!shell>");
     let whole = chat[0].replace("length", "tool_calls");
-    assert_eq!(told(&read(Ours::Chat, Dialect::Native, &[&whole]).await), "<shell {}>", "but a call may have none");
+    assert_eq!(
+        told(&read(Ours::Chat, Dialect::Native, &[&whole]).await),
+        "<shell {}>",
+        "but a call may have none"
+    );
 }
 
 #[tokio::test]
@@ -78,7 +83,8 @@ async fn seals_that_come_in_pieces_went_back_in_pieces() {
         detail(r#""text":"a ""#),
         detail(r#""text":"b","signature":null"#),
         detail(r#""signature":"sig""#),
-        r#"{"choices":[{"delta":{"content":"x","annotations":[]},"finish_reason":"stop"}]}"#.to_owned(),
+        r#"{"choices":[{"delta":{"content":"x","annotations":[]},"finish_reason":"stop"}]}"#
+            .to_owned(),
     ];
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
     let parts = read(Ours::Chat, Dialect::Native, &events).await;
@@ -93,7 +99,11 @@ async fn marks_within_marks_ended_the_program_and_blanks_took_hours() {
     let began = Instant::now();
     for text in [
         "<tool_calls>".repeat(100_000),
-        format!("<tool_call>{}{{}}{}</tool_call>", r#"{"function":"#.repeat(20_000), "}".repeat(20_000)),
+        format!(
+            "<tool_call>{}{{}}{}</tool_call>",
+            r#"{"function":"#.repeat(20_000),
+            "}".repeat(20_000)
+        ),
         format!("{{{}", "\n".repeat(2_000_000)),
         format!("a\n</think>{}x", " ".repeat(1_000_000)),
         "- ".repeat(500_000),
@@ -111,30 +121,50 @@ async fn marks_within_marks_ended_the_program_and_blanks_took_hours() {
             assert!(Part::calls(&parts).all(|call| call.fault.is_some()), "nothing runs");
         }
     }
-    dunnock_testkit::timing::figure("texts full of marks", began.elapsed(), std::time::Duration::from_secs(20));
+    dunnock_testkit::timing::figure(
+        "texts full of marks",
+        began.elapsed(),
+        std::time::Duration::from_secs(20),
+    );
 }
 
 #[test]
 fn long_lines_in_small_pieces_were_looked_at_again_and_again() {
     use dunnock_model::dialects::text_calls::TextCallReader;
     let began = Instant::now();
-    for text in [format!("```\n{}", "x".repeat(2_000_000)), format!("a\n{}", "\t".repeat(2_000_000))] {
+    for text in
+        [format!("```\n{}", "x".repeat(2_000_000)), format!("a\n{}", "\t".repeat(2_000_000))]
+    {
         let (mut reader, mut out) = (TextCallReader::new(tools()), Vec::new());
-        text.as_bytes().chunks(8).for_each(|piece| reader.feed(std::str::from_utf8(piece).unwrap(), &mut out));
+        text.as_bytes()
+            .chunks(8)
+            .for_each(|piece| reader.feed(std::str::from_utf8(piece).unwrap(), &mut out));
         reader.finish(false, &mut out);
         assert!(out.iter().all(|heard| matches!(heard, dunnock_model::dialects::Parsed::Text(_))));
     }
     // Before, each piece cost as much as the line so far: minutes.
-    dunnock_testkit::timing::figure("long lines in small pieces", began.elapsed(), std::time::Duration::from_secs(5));
+    dunnock_testkit::timing::figure(
+        "long lines in small pieces",
+        began.elapsed(),
+        std::time::Duration::from_secs(5),
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn words_that_were_held_back_were_asked_for_again_and_lost() {
     let text = "{\"name\": \"shell\"";
     let bytes = format!("{}\n", json!({"message": {"content": text}})).into_bytes();
-    let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Raw(bytes))]).await;
-    let one = Provider { wire: ours(Wire::Ollama), dialect: Some(Dialect::Text), ..provider(&server.base_url(), None) };
-    let failed = ask_with(&speaker(one), &[prompt("hi")], CancellationToken::default()).await.answer.unwrap_err();
+    let server =
+        ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Raw(bytes))]).await;
+    let one = Provider {
+        wire: ours(Wire::Ollama),
+        dialect: Some(Dialect::Text),
+        ..provider(&server.base_url(), None)
+    };
+    let failed = ask_with(&speaker(one), &[prompt("hi")], CancellationToken::default())
+        .await
+        .answer
+        .unwrap_err();
     assert_eq!((failed.partial.as_ref(), failed.attempts.len()), (text, 1));
 }
 
@@ -143,24 +173,45 @@ async fn a_request_that_is_too_long_was_taken_for_a_passing_trouble() {
     let said = [
         (
             Wire::Responses,
-            "data: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"context_length_exceeded\",\"message\":\"Your input is too much\"}}}\n\n",
+            "data: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"\
+             code\":\"context_length_exceeded\",\"message\":\"Your input is too much\"}}}\n\n",
         ),
-        (Wire::Anthropic, "data: {\"type\":\"error\",\"error\":{\"message\":\"prompt is too long: 9 > 8\"}}\n\n"),
+        (
+            Wire::Anthropic,
+            "data: {\"type\":\"error\",\"error\":{\"message\":\"prompt is too long: 9 > 8\"}}\n\n",
+        ),
         (Wire::Ollama, "{\"error\":\"the input length exceeds the context length\"}\n"),
-        (Wire::Chat, "data: {\"error\":{\"message\":\"no\",\"code\":\"context_length_exceeded\"}}\n\n"),
+        (
+            Wire::Chat,
+            "data: {\"error\":{\"message\":\"no\",\"code\":\"context_length_exceeded\"}}\n\n",
+        ),
     ];
     for (wire, stream) in said {
-        let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Raw(stream.into()))]).await;
+        let server =
+            ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Raw(stream.into()))])
+                .await;
         let one = Provider { wire: ours(wire), ..provider(&server.base_url(), None) };
-        let failed = ask_with(&speaker(one), &[prompt("hi")], CancellationToken::default()).await.answer.unwrap_err();
-        assert_eq!((failed.failure, failed.attempts.len()), (Failure::Overflow, 1), "{wire:?}: {}", failed.error);
+        let failed = ask_with(&speaker(one), &[prompt("hi")], CancellationToken::default())
+            .await
+            .answer
+            .unwrap_err();
+        assert_eq!(
+            (failed.failure, failed.attempts.len()),
+            (Failure::Overflow, 1),
+            "{wire:?}: {}",
+            failed.error
+        );
     }
     for body in [
         r#"{"error":{"message":"Input tokens exceed the configured limit of 272000 tokens.","code":"context_length_exceeded"}}"#,
         r#"{"error":{"message":"input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000"}}"#,
         r#"{"error":{"message":"The input token count (1048580) exceeds the maximum number of tokens allowed (1048576)."}}"#,
     ] {
-        let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Says(400, body.into()))]).await;
+        let server = ScriptedServer::start(vec![Served::wrong(
+            Say::text("x"),
+            Fault::Says(400, body.into()),
+        )])
+        .await;
         let failed = crate::ask(&server).await.answer.unwrap_err();
         assert_eq!(failed.failure, Failure::Overflow, "{}", failed.error);
     }
@@ -188,9 +239,15 @@ fn strange() -> Vec<Event> {
     };
     vec![
         prompt("hi"),
-        StepStarted { step: Step(1), upto: 1, preamble: Hash::ZERO, reserved: Reserved::default() }.into(),
+        StepStarted { step: Step(1), upto: 1, preamble: Hash::ZERO, reserved: Reserved::default() }
+            .into(),
         answered.into(),
-        Finished::plain(CallId { step: Step(1), index: 0 }, Outcome::NotRun, "there is no such tool").into(),
+        Finished::plain(
+            CallId { step: Step(1), index: 0 },
+            Outcome::NotRun,
+            "there is no such tool",
+        )
+        .into(),
         Noticed::plain("careful").into(),
     ]
 }
@@ -202,8 +259,14 @@ async fn names_that_a_model_made_up_ended_every_later_request() {
         let one = Provider { wire: ours(*wire), ..provider(&server.base_url(), None) };
         ask_with(&speaker(one), &strange(), CancellationToken::default()).await.answer.unwrap();
         let body = String::from_utf8(server.bodies()[0].to_vec()).unwrap();
-        assert!(body.contains("\"shell__channel__x\"") && body.contains("c00000001"), "{wire:?}: {body}");
-        assert!(!body.contains("channel|") && !body.contains("functions.shell"), "{wire:?}: {body}");
+        assert!(
+            body.contains("\"shell__channel__x\"") && body.contains("c00000001"),
+            "{wire:?}: {body}"
+        );
+        assert!(
+            !body.contains("channel|") && !body.contains("functions.shell"),
+            "{wire:?}: {body}"
+        );
     }
 }
 
@@ -224,8 +287,15 @@ async fn calls_of_others_were_refused_by_those_who_want_more() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_in_an_address_was_told() {
     let one = Provider { base_url: "http://me:s3cret@127.0.0.1:1/v1".into(), ..provider("", None) };
-    let failed = ask_with(&speaker(one), &[prompt("hi")], CancellationToken::default()).await.answer.unwrap_err();
-    assert!(failed.error.contains("http://127.0.0.1:1/v1") && !failed.error.contains("s3cret"), "{}", failed.error);
+    let failed = ask_with(&speaker(one), &[prompt("hi")], CancellationToken::default())
+        .await
+        .answer
+        .unwrap_err();
+    assert!(
+        failed.error.contains("http://127.0.0.1:1/v1") && !failed.error.contains("s3cret"),
+        "{}",
+        failed.error
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -233,12 +303,24 @@ async fn a_configured_field_was_sent_twice() {
     let server = ScriptedServer::start(vec![]).await;
     let body = Some(r#"{"reasoning":{"effort":"high"},"store":true}"#.to_owned());
     let quirks = Quirks { sealed: true, ..Quirks::default() };
-    let one = Provider { wire: ours(Wire::Responses), quirks, body, ..provider(&server.base_url(), None) };
+    let one = Provider {
+        wire: ours(Wire::Responses),
+        quirks,
+        body,
+        ..provider(&server.base_url(), None)
+    };
     ask_with(&speaker(one), &[prompt("hi")], CancellationToken::default()).await.answer.unwrap();
     let sent = String::from_utf8(server.bodies()[0].to_vec()).unwrap();
-    assert_eq!((sent.matches("\"reasoning\"").count(), sent.matches("\"store\"").count()), (1, 1), "{sent}");
+    assert_eq!(
+        (sent.matches("\"reasoning\"").count(), sent.matches("\"store\"").count()),
+        (1, 1),
+        "{sent}"
+    );
     let request = &server.requests()[0];
-    assert_eq!((&request["reasoning"]["effort"], &request["reasoning"]["summary"]), (&json!("high"), &json!("auto")));
+    assert_eq!(
+        (&request["reasoning"]["effort"], &request["reasoning"]["summary"]),
+        (&json!("high"), &json!("auto"))
+    );
     assert_eq!(request["store"], true, "the person decides");
 }
 
@@ -246,8 +328,11 @@ async fn a_configured_field_was_sent_twice() {
 async fn a_server_elsewhere_was_left_to_its_own_small_window() {
     use dunnock_core::ports::Model as _;
     // Nobody answers there; the window is set all the same.
-    let one =
-        Provider { wire: ours(Wire::Ollama), base_url: "http://ollama.invalid:11434".into(), ..provider("", None) };
+    let one = Provider {
+        wire: ours(Wire::Ollama),
+        base_url: "http://ollama.invalid:11434".into(),
+        ..provider("", None)
+    };
     let (preamble, _) = speaker(one).render_preamble(&crate::config(), "/w").await.unwrap();
     assert_eq!(preamble.window, Some(8_192));
 }

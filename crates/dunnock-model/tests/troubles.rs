@@ -1,4 +1,5 @@
-//! What goes wrong with servers: told in words that say what to do, tried again where that may help, stopped at once (R8).
+//! What goes wrong with servers: told in words that say what to do, tried again where that may
+//! help, stopped at once (R8).
 
 use crate::{Asked, Seen, ask, ask_as, ask_with, config, patience, prompt, provider, speaker};
 use dunnock_core::ports::CancellationToken;
@@ -28,38 +29,57 @@ async fn what_passes_is_tried_again_and_every_try_is_recorded() {
         Fault::CutAfter(0),
     ];
     for fault in faults {
-        let server = ScriptedServer::start(vec![Served::wrong(Say::text("fine"), fault.clone()).times(2)]).await;
+        let server =
+            ScriptedServer::start(vec![Served::wrong(Say::text("fine"), fault.clone()).times(2)])
+                .await;
         let Asked { answer, live } = ask(&server).await;
         let answer = answer.unwrap_or_else(|e| panic!("{fault:?}: {e:?}"));
         assert_eq!((text(&answer).as_str(), answer.attempts.len()), ("fine", 3), "{fault:?}");
         assert_eq!(answer.attempts.iter().filter(|a| a.error.is_some()).count(), 2, "{fault:?}");
-        let told =
-            live.iter().filter(|d| matches!(d, Delta::Notice { text } if text.contains("trying again in"))).count();
+        let told = live
+            .iter()
+            .filter(|d| matches!(d, Delta::Notice { text } if text.contains("trying again in")))
+            .count();
         assert_eq!(told, 2, "{fault:?}: the person is told");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tries_are_bounded_and_wait_as_the_server_asks() {
-    let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Status(503, None))]).await;
+    let server =
+        ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Status(503, None))]).await;
     let failed = ask(&server).await.answer.unwrap_err();
-    assert_eq!((failed.attempts.len(), server.bodies().len(), failed.failure), (5, 5, Failure::Transport));
+    assert_eq!(
+        (failed.attempts.len(), server.bodies().len(), failed.failure),
+        (5, 5, Failure::Transport)
+    );
     let began = Instant::now();
-    let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Status(429, Some(1))).times(1)]).await;
+    let server = ScriptedServer::start(vec![
+        Served::wrong(Say::text("x"), Fault::Status(429, Some(1))).times(1),
+    ])
+    .await;
     assert_eq!(ask(&server).await.answer.unwrap().attempts.len(), 2);
     assert!(began.elapsed() >= Duration::from_secs(1), "Retry-After was not honoured");
     let began = Instant::now();
-    let server =
-        ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Status(429, Some(9_999))).times(1)]).await;
+    let server = ScriptedServer::start(vec![
+        Served::wrong(Say::text("x"), Fault::Status(429, Some(9_999))).times(1),
+    ])
+    .await;
     assert_eq!(ask(&server).await.answer.unwrap().attempts.len(), 2);
     // A server does not decide how long we wait.
-    timing::figure("a Retry-After of hours", began.elapsed(), patience().longest_pause + Duration::from_secs(1));
+    timing::figure(
+        "a Retry-After of hours",
+        began.elapsed(),
+        patience().longest_pause + Duration::from_secs(1),
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_tried_again_once_words_have_been_shown() {
     for fault in [Fault::CutAfter(2), Fault::EndAfter(2)] {
-        let server = ScriptedServer::start(vec![Served::wrong(Say::text("one two three"), fault.clone())]).await;
+        let server =
+            ScriptedServer::start(vec![Served::wrong(Say::text("one two three"), fault.clone())])
+                .await;
         let failed = ask(&server).await.answer.unwrap_err();
         assert_eq!((failed.partial.as_ref(), failed.attempts.len()), ("one two ", 1), "{fault:?}");
         assert_eq!((failed.failure, server.bodies().len()), (Failure::Transport, 1), "{fault:?}");
@@ -69,7 +89,8 @@ async fn nothing_is_tried_again_once_words_have_been_shown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_off_call_is_no_call() {
     // The first piece of a call has come, the second has not.
-    let served = Served::wrong(Say::calls(&[("shell", r#"{"command":"rm -rf x"}"#)]), Fault::EndAfter(1));
+    let served =
+        Served::wrong(Say::calls(&[("shell", r#"{"command":"rm -rf x"}"#)]), Fault::EndAfter(1));
     let server = ScriptedServer::start(vec![served]).await;
     let failed = ask(&server).await.answer.unwrap_err();
     assert_eq!((failed.failure, failed.partial.as_ref()), (Failure::Transport, ""));
@@ -78,10 +99,15 @@ async fn a_broken_off_call_is_no_call() {
 #[tokio::test(flavor = "multi_thread")]
 async fn silence_has_an_end() {
     for fault in [Fault::Silence, Fault::Deaf] {
-        let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), fault.clone())]).await;
+        let server =
+            ScriptedServer::start(vec![Served::wrong(Say::text("x"), fault.clone())]).await;
         let began = Instant::now();
         let failed = ask(&server).await.answer.unwrap_err();
-        assert!(failed.error.contains("the server sent nothing for 0.4 s"), "{fault:?}: {}", failed.error);
+        assert!(
+            failed.error.contains("the server sent nothing for 0.4 s"),
+            "{fault:?}: {}",
+            failed.error
+        );
         timing::figure(&format!("the end of {fault:?}"), began.elapsed(), Duration::from_secs(3));
     }
 }
@@ -125,12 +151,16 @@ async fn an_interrupt_is_heard_wherever_it_comes() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let mut held = Vec::new();
-    while let Ok(stream) = std::net::TcpStream::connect_timeout(&address, Duration::from_millis(50)) {
+    while let Ok(stream) = std::net::TcpStream::connect_timeout(&address, Duration::from_millis(50))
+    {
         held.push(stream);
     }
     let halt = CancellationToken::default();
     // It says what it holds, or it would be asked while the preamble is made.
-    let one = dunnock_model::Provider { window: Some(100_000), ..provider(&format!("http://{address}/v1"), None) };
+    let one = dunnock_model::Provider {
+        window: Some(100_000),
+        ..provider(&format!("http://{address}/v1"), None)
+    };
     let (speaker, events) = (speaker(one), [prompt("hi")]);
     let asking = ask_with(&speaker, &events, halt.clone());
     let stop = async {
@@ -140,7 +170,11 @@ async fn an_interrupt_is_heard_wherever_it_comes() {
     };
     let (asked, told) = tokio::join!(asking, stop);
     let (took, failed) = (told.elapsed(), asked.answer.unwrap_err());
-    assert_eq!((failed.failure, failed.attempts.len()), (Failure::Interrupted, 1), "it was still at its first try");
+    assert_eq!(
+        (failed.failure, failed.attempts.len()),
+        (Failure::Interrupted, 1),
+        "it was still at its first try"
+    );
     timing::figure("an interrupt while connecting", took, Duration::from_millis(100));
 }
 
@@ -153,7 +187,11 @@ async fn every_refusal_says_what_to_do() {
         let failed = asked.answer.unwrap_err();
         let error = failed.error.replace(base, "http://SERVER/v1");
         assert!(!error.contains("canary"), "{what}: the key is in the error: {error}");
-        told.push(format!("{what} ({:?}, {} tries)\n  {error}\n", failed.failure, failed.attempts.len()));
+        told.push(format!(
+            "{what} ({:?}, {} tries)\n  {error}\n",
+            failed.failure,
+            failed.attempts.len()
+        ));
     };
     let served = |fault| vec![Served::wrong(Say::text("x"), fault)];
     let says = |status, text: &str| served(Fault::Says(status, text.to_owned()));
@@ -161,10 +199,19 @@ async fn every_refusal_says_what_to_do() {
         ("forbidden", says(403, r#"{"error":{"message":"not for you"}}"#)),
         ("no such address", served(Fault::Says(404, "page not found".into()))),
         ("sent elsewhere", served(Fault::Redirect("http://127.0.0.1:1/".into()))),
-        ("too long", says(400, r#"{"error":{"message":"This model's maximum context length is 4096 tokens"}}"#)),
+        (
+            "too long",
+            says(
+                400,
+                r#"{"error":{"message":"This model's maximum context length is 4096 tokens"}}"#,
+            ),
+        ),
         (
             "too long, llama.cpp",
-            says(400, r#"{"error":{"code":400,"message":"the request exceeds the available context size"}}"#),
+            says(
+                400,
+                r#"{"error":{"code":400,"message":"the request exceeds the available context size"}}"#,
+            ),
         ),
         ("bad request", says(400, r#"{"error":{"message":"temperature must be a number"}}"#)),
         ("quota", says(429, r#"{"error":{"message":"You exceeded your current quota"}}"#)),
@@ -174,14 +221,25 @@ async fn every_refusal_says_what_to_do() {
     for (what, script) in cases {
         let server = ScriptedServer::start(script).await;
         let speaker = speaker(provider(&server.base_url(), Some(key)));
-        note(what, &server.base_url(), ask_with(&speaker, &[prompt("hi")], CancellationToken::default()).await);
+        note(
+            what,
+            &server.base_url(),
+            ask_with(&speaker, &[prompt("hi")], CancellationToken::default()).await,
+        );
     }
-    let strict = ScriptedServer::with(vec![], Rules { key: Some("right".into()), ..Rules::default() }).await;
+    let strict =
+        ScriptedServer::with(vec![], Rules { key: Some("right".into()), ..Rules::default() }).await;
     for (what, given) in [("wrong key", Some(key)), ("no key", None)] {
         let speaker = speaker(provider(&strict.base_url(), given));
-        note(what, &strict.base_url(), ask_with(&speaker, &[prompt("hi")], CancellationToken::default()).await);
+        note(
+            what,
+            &strict.base_url(),
+            ask_with(&speaker, &[prompt("hi")], CancellationToken::default()).await,
+        );
     }
-    let other = ScriptedServer::with(vec![], Rules { models: vec!["other".into()], ..Rules::default() }).await;
+    let other =
+        ScriptedServer::with(vec![], Rules { models: vec!["other".into()], ..Rules::default() })
+            .await;
     note("unknown model", &other.base_url(), ask(&other).await);
     let refused = speaker(provider("http://127.0.0.1:1/v1", Some(key)));
     note(
@@ -190,6 +248,10 @@ async fn every_refusal_says_what_to_do() {
         ask_with(&refused, &[prompt("hi")], CancellationToken::default()).await,
     );
     let nonsense = speaker(provider("not an address", Some(key)));
-    note("no address", "http://x", ask_with(&nonsense, &[prompt("hi")], CancellationToken::default()).await);
+    note(
+        "no address",
+        "http://x",
+        ask_with(&nonsense, &[prompt("hi")], CancellationToken::default()).await,
+    );
     fixture::check("fixtures/wire/refusals.txt", &told.join("\n"));
 }

@@ -160,16 +160,29 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSession => f.write_str("there is no such session"),
-            Self::ReadOnly => f.write_str("a later release wrote to this session; use that release to continue it"),
+            Self::ReadOnly => f.write_str(
+                "a later release wrote to this session; use that release to continue it",
+            ),
             Self::Stale { version } => {
-                write!(f, "the session has changed (now version {version}); reload it and try again")
+                write!(
+                    f,
+                    "the session has changed (now version {version}); reload it and try again"
+                )
             }
-            Self::NoQuestion => f.write_str("that question is no longer open; check which questions are open now"),
-            Self::Changed => f.write_str("the question has changed since it was shown; read it again"),
+            Self::NoQuestion => {
+                f.write_str("that question is no longer open; check which questions are open now")
+            }
+            Self::Changed => {
+                f.write_str("the question has changed since it was shown; read it again")
+            }
             Self::InvalidAnswer => f.write_str("the question does not accept that answer"),
             Self::Busy => f.write_str("the session is busy; wait for it or interrupt it first"),
-            Self::NothingToContinue => f.write_str("there is nothing to continue, stop or compact; send a prompt"),
-            Self::NoSuchPoint => f.write_str("there is no such point to rewind to, or its files were not saved"),
+            Self::NothingToContinue => {
+                f.write_str("there is nothing to continue, stop or compact; send a prompt")
+            }
+            Self::NoSuchPoint => {
+                f.write_str("there is no such point to rewind to, or its files were not saved")
+            }
             Self::Budget => f.write_str("the budget does not cover it; raise it with --budget"),
             Self::Invalid => f.write_str("the value is invalid or changes nothing"),
             Self::NotRunning => f.write_str("that work is no longer running"),

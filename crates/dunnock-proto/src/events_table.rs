@@ -4,8 +4,8 @@
 //! renamed or removed.
 
 use crate::{
-    Access, At, CallId, Class, Config, ConfigPatch, Hash, Isolation, Owner, Preamble, QuestionId, QuestionKind,
-    Recovery, RewindTo, Rule, Scope, Seq, SessionId, Source, Step, Tree,
+    Access, At, CallId, Class, Config, ConfigPatch, Hash, Isolation, Owner, Preamble, QuestionId,
+    QuestionKind, Recovery, RewindTo, Rule, Scope, Seq, SessionId, Source, Step, Tree,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -183,7 +183,9 @@ impl CallPart {
     /// model wrote invalid JSON.
     #[must_use]
     pub fn broken(&self) -> Option<String> {
-        let read = serde_json::from_str::<std::collections::BTreeMap<String, serde::de::IgnoredAny>>(&self.args);
+        let read = serde_json::from_str::<std::collections::BTreeMap<String, serde::de::IgnoredAny>>(
+            &self.args,
+        );
         read.err().map(|error| error.to_string())
     }
 }

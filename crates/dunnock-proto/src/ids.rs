@@ -12,7 +12,9 @@ use std::{fmt, str::FromStr};
 pub type Seq = u64;
 
 /// A moment, in milliseconds since 1970 (UTC). It does not define an order: [`Seq`] does.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct At(pub i64);
 
@@ -137,7 +139,9 @@ pub struct Owner(pub u128);
 impl FromStr for Owner {
     type Err = BadId;
     fn from_str(text: &str) -> Result<Self, BadId> {
-        u128::from_str_radix(text, 16).map(Self).map_err(|_| BadId("an owner is a hexadecimal number"))
+        u128::from_str_radix(text, 16)
+            .map(Self)
+            .map_err(|_| BadId("an owner is a hexadecimal number"))
     }
 }
 impl fmt::Display for Owner {
@@ -148,7 +152,9 @@ impl fmt::Display for Owner {
 text_form!(Owner, "^[0-9a-f]{1,32}$", "The id of a process that drives a session.");
 
 /// One model request, numbered from 1 throughout the session.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Step(pub u32);
 
@@ -172,7 +178,10 @@ impl FromStr for CallId {
     fn from_str(text: &str) -> Result<Self, BadId> {
         let bad = BadId("a call is written STEP.INDEX, for example 3.0");
         let (step, index) = text.split_once('.').ok_or(bad)?;
-        Ok(Self { step: Step(step.parse().map_err(|_| bad)?), index: index.parse().map_err(|_| bad)? })
+        Ok(Self {
+            step: Step(step.parse().map_err(|_| bad)?),
+            index: index.parse().map_err(|_| bad)?,
+        })
     }
 }
 impl fmt::Display for CallId {
@@ -180,10 +189,16 @@ impl fmt::Display for CallId {
         write!(f, "{}.{}", self.step, self.index)
     }
 }
-text_form!(CallId, "^(0|[1-9][0-9]{0,8})\\.(0|[1-9][0-9]{0,3})$", "The id of a call, written STEP.INDEX.");
+text_form!(
+    CallId,
+    "^(0|[1-9][0-9]{0,8})\\.(0|[1-9][0-9]{0,3})$",
+    "The id of a call, written STEP.INDEX."
+);
 
 /// One question to the person, numbered from 1 throughout the session.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QuestionId(pub u32);
 

@@ -1,8 +1,8 @@
 //! The data types that Dunnock writes to disk and sends over links: ids, events, commands and
 //! frames.
 //!
-//! Everything here is data. A session is a sequence of [`Record`]s, each the stored form of one [`Event`]; interfaces
-//! send [`CommandRequest`]s and receive [`Frame`]s.
+//! Everything here is data. A session is a sequence of [`Record`]s, each the stored form of one
+//! [`Event`]; interfaces send [`CommandRequest`]s and receive [`Frame`]s.
 //!
 //! Invariant: no I/O, no clock, no randomness. Invariant: every serialised form is a promise to
 //! later releases. Fields and variants are added, never renamed, and a new optional field documents
@@ -23,10 +23,12 @@ pub use event::Event;
 pub use events_table::*;
 pub use ids::{At, CallId, Hash, InputId, Owner, QuestionId, Seq, SessionId, Step, Tree};
 pub use link::{Delta, Frame, Greeting, Hello, LINK_VERSION, Partial, Up};
-pub use message::{AskPersonArgs, CommandArgs, CommandText, FinalArgs, Message, PathArgs, PlanArgs, VerifyArgs};
+pub use message::{
+    AskPersonArgs, CommandArgs, CommandText, FinalArgs, Message, PathArgs, PlanArgs, VerifyArgs,
+};
 pub use question::{Approval, Loss, QuestionKind, QuestionView, Reason, RequestKind};
 pub use record::{Body, Cause, Decoded, Envelope, Need, Record, seal, verify_chain};
 pub use settings::{
-    Access, BRIDGE_MODEL, Bridge, Budget, Class, Config, ConfigPatch, Isolation, Mode, Planner, Preamble, Price,
-    Recovery, Role, Rule, Sandbox, Source, Tool,
+    Access, BRIDGE_MODEL, Bridge, Budget, Class, Config, ConfigPatch, Isolation, Mode, Planner,
+    Preamble, Price, Recovery, Role, Rule, Sandbox, Source, Tool,
 };

@@ -4,7 +4,9 @@
 //! A client sends [`Hello`] and receives a [`Greeting`], then the events after the one it named,
 //! then the partials of work in progress, and from then on everything as it happens.
 
-use crate::{CallId, CommandRequest, InputId, Owner, QuestionId, Record, Refused, Seq, SessionId, Step};
+use crate::{
+    CallId, CommandRequest, InputId, Owner, QuestionId, Record, Refused, Seq, SessionId, Step,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

@@ -232,9 +232,11 @@ impl QuestionKind {
         match self {
             Self::Approval(approval) => Some(approval.call),
             Self::Person { call, .. } => Some(*call),
-            Self::Unknown { .. } | Self::Limit { .. } | Self::Budget | Self::Stalled { .. } | Self::Trust { .. } => {
-                None
-            }
+            Self::Unknown { .. }
+            | Self::Limit { .. }
+            | Self::Budget
+            | Self::Stalled { .. }
+            | Self::Trust { .. } => None,
         }
     }
 
@@ -266,17 +268,18 @@ impl QuestionKind {
     /// The question as text.
     #[must_use]
     pub fn view(&self) -> QuestionView {
-        let plain = |heading: &str, text: String, yes: &'static str, no: &'static str| QuestionView {
-            heading: heading.to_owned(),
-            text: Some(text),
-            reasons: Vec::new(),
-            isolation: None,
-            access: Vec::new(),
-            rule: None,
-            preview: Vec::new(),
-            yes,
-            no,
-        };
+        let plain =
+            |heading: &str, text: String, yes: &'static str, no: &'static str| QuestionView {
+                heading: heading.to_owned(),
+                text: Some(text),
+                reasons: Vec::new(),
+                isolation: None,
+                access: Vec::new(),
+                rule: None,
+                preview: Vec::new(),
+                yes,
+                no,
+            };
         match self {
             Self::Approval(approval) => approval.view(),
             Self::Person { text, .. } => {
@@ -285,28 +288,32 @@ impl QuestionKind {
             Self::Unknown { calls } => {
                 let names: Vec<String> = calls.iter().map(ToString::to_string).collect();
                 let text = format!(
-                    "Dunnock stopped while these calls were running: {}. They may or may not have taken effect. Continue?",
+                    "Dunnock stopped while these calls were running: {}. They may or may not have \
+                     taken effect. Continue?",
                     names.join(", ")
                 );
                 plain("Outcome unknown", text, "Continue", "Stop")
             }
             Self::Limit { steps } => {
-                let text = format!("The limit of {steps} steps is reached. Continue for {steps} more?");
+                let text =
+                    format!("The limit of {steps} steps is reached. Continue for {steps} more?");
                 plain("Step limit reached", text, "Continue", "Stop")
             }
             Self::Budget => {
-                let text = "The remaining budget does not cover the next request. Add the same amount again, and ignore today's \
-                            limit until this task ends?";
+                let text = "The remaining budget does not cover the next request. Add the same \
+                            amount again, and ignore today's limit until this task ends?";
                 plain("Budget limit reached", text.into(), "Continue", "Stop")
             }
             Self::Stalled { times } => {
                 let text = format!(
-                    "The model made the same calls {times} times with the same results, and no file changed. Continue?"
+                    "The model made the same calls {times} times with the same results, and no \
+                     file changed. Continue?"
                 );
                 plain("The model seems stuck", text, "Continue", "Stop")
             }
             Self::Trust { .. } => {
-                let text = "It contains its own settings, commands or scripts, which Dunnock would use.";
+                let text =
+                    "It contains its own settings, commands or scripts, which Dunnock would use.";
                 plain("Trust this folder?", text.into(), "Trust", "Don't trust")
             }
         }
@@ -317,7 +324,8 @@ impl Approval {
     fn view(&self) -> QuestionView {
         let (mut heading, mut yes) = self.request.words();
         if self.request == RequestKind::Unsandboxed && self.isolation == Some(Isolation::D) {
-            (heading, yes) = ("Run this command without a sandbox?".into(), "Run without a sandbox");
+            (heading, yes) =
+                ("Run this command without a sandbox?".into(), "Run without a sandbox");
         }
         QuestionView {
             heading: heading.into_owned(),
@@ -331,9 +339,10 @@ impl Approval {
             }),
             access: match self.isolation {
                 // Where there is no sandbox, a yes grants everything.
-                Some(Isolation::D) => {
-                    Access { unsandboxed: true, ..Access::NOTHING }.list().map(str::to_owned).collect()
-                }
+                Some(Isolation::D) => Access { unsandboxed: true, ..Access::NOTHING }
+                    .list()
+                    .map(str::to_owned)
+                    .collect(),
                 _ => self.access.list().map(str::to_owned).collect(),
             },
             rule: self.rule.as_ref().map(Rule::words),
@@ -348,8 +357,12 @@ impl RequestKind {
     /// The heading, and the label for yes.
     fn words(&self) -> (std::borrow::Cow<'static, str>, &'static str) {
         match self {
-            Self::Unsandboxed => ("Run this command outside the sandbox?".into(), "Run outside the sandbox"),
-            Self::Network => ("Allow network access for this command?".into(), "Allow network access once"),
+            Self::Unsandboxed => {
+                ("Run this command outside the sandbox?".into(), "Run outside the sandbox")
+            }
+            Self::Network => {
+                ("Allow network access for this command?".into(), "Allow network access once")
+            }
             Self::Secrets => ("Let this command read secret files?".into(), "Allow once"),
             Self::Protected => ("Let this command change protected files?".into(), "Allow once"),
             Self::ExtraAccess => ("Allow extra access for this command?".into(), "Allow once"),
@@ -373,25 +386,37 @@ impl Reason {
             Self::RequestsNetwork => "the call asks for network access".into(),
             Self::UsesNetwork { program } => format!("{program} uses the network"),
             Self::ContactsRemote { command } => format!("{command} contacts a remote repository"),
-            Self::DiscardsWork { command } => format!("{command} can discard changes, commits or branches"),
+            Self::DiscardsWork { command } => {
+                format!("{command} can discard changes, commits or branches")
+            }
             Self::ChangesGitConfig => "it changes this repository's git configuration".into(),
-            Self::GitUnprotected => "git's own files cannot be protected at this sandbox level".into(),
+            Self::GitUnprotected => {
+                "git's own files cannot be protected at this sandbox level".into()
+            }
             Self::DeletesFolder => "it deletes the whole folder or its git history".into(),
             Self::NamesSecret => "it names a file that usually holds secrets".into(),
-            Self::ActsOnMachine { program } => format!("{program} acts on this machine, not only on this folder"),
+            Self::ActsOnMachine { program } => {
+                format!("{program} acts on this machine, not only on this folder")
+            }
             Self::EditsProtected { file } => {
                 format!("{file} is protected: other programs run or follow it automatically")
             }
-            Self::NamesProtected => "it names a protected file, which cannot be protected at this sandbox level".into(),
+            Self::NamesProtected => {
+                "it names a protected file, which cannot be protected at this sandbox level".into()
+            }
             Self::MayBeDenied { rule } => {
-                format!("your deny rule \"{rule}\" may apply, but the command is too complex to check")
+                format!(
+                    "your deny rule \"{rule}\" may apply, but the command is too complex to check"
+                )
             }
-            Self::FeedsProcess => {
-                "a process started earlier has more access than the sandbox, and may run this input as a command".into()
-            }
+            Self::FeedsProcess => "a process started earlier has more access than the sandbox, \
+                                   and may run this input as a command"
+                .into(),
             Self::ModeAsk => "approval mode \"ask\": edits and commands need approval".into(),
             Self::ModeEdits => "approval mode \"edits\": commands need approval".into(),
-            Self::NoSandbox => "there is no sandbox here: the command can do whatever you can".into(),
+            Self::NoSandbox => {
+                "there is no sandbox here: the command can do whatever you can".into()
+            }
         }
     }
 }
@@ -409,9 +434,14 @@ impl Loss {
                 format!("deletes {at_least}{}{untracked}", count(*files))
             }
             Self::DiscardsStash => "discards stashed changes".into(),
-            Self::DeletesUntracked { files } => format!("deletes up to {} that git does not track", count(*files)),
+            Self::DeletesUntracked { files } => {
+                format!("deletes up to {} that git does not track", count(*files))
+            }
             Self::DiscardsChanges { staged } => {
-                format!("discards uncommitted changes (staged: {}; others are not counted)", count(*staged))
+                format!(
+                    "discards uncommitted changes (staged: {}; others are not counted)",
+                    count(*staged)
+                )
             }
         }
     }
@@ -434,7 +464,8 @@ mod tests {
             rule: None,
             preview: Vec::new(),
         };
-        let rule = Rule { tool: "shell".into(), words: vec!["make".into()], access: Access::NOTHING };
+        let rule =
+            Rule { tool: "shell".into(), words: vec!["make".into()], access: Access::NOTHING };
         let changed = [
             Approval { call: CallId { step: Step(1), index: 1 }, ..approval.clone() },
             Approval { call_hash: Hash::of(b"rm"), ..approval.clone() },
@@ -445,7 +476,8 @@ mod tests {
             Approval { rule: Some(rule), ..approval.clone() },
             Approval { preview: vec![Loss::DiscardsChanges { staged: 1 }], ..approval.clone() },
         ];
-        let hash = |approval: Approval| QuestionKind::Approval(Box::new(approval)).hash(QuestionId(1));
+        let hash =
+            |approval: Approval| QuestionKind::Approval(Box::new(approval)).hash(QuestionId(1));
         let mut hashes: Vec<Hash> = changed.into_iter().map(hash).collect();
         hashes.push(hash(approval.clone()));
         hashes.push(QuestionKind::Approval(Box::new(approval)).hash(QuestionId(2)));

@@ -192,7 +192,8 @@ impl Record {
 #[must_use]
 pub fn seal(seq: Seq, prev: Hash, at: At, cause: Cause, event: &Event) -> Record {
     let kind = event.kind().to_owned();
-    let envelope = Envelope { seq: seq + 1, at, cause, kind, v: event.v(), need: event.need(), prev };
+    let envelope =
+        Envelope { seq: seq + 1, at, cause, kind, v: event.v(), need: event.need(), prev };
     Record { envelope, body: Body::Text(event.body().into()) }
 }
 
@@ -269,7 +270,11 @@ mod tests {
             assert_eq!(Cause::from(cause.to_string().as_str()), cause);
         }
         for later in ["input ", "dream 7", ""] {
-            assert_eq!(Cause::from(later), Cause::Other(later.into()), "a later release's word is kept");
+            assert_eq!(
+                Cause::from(later),
+                Cause::Other(later.into()),
+                "a later release's word is kept"
+            );
         }
     }
 }

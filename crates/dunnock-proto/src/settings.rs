@@ -231,7 +231,8 @@ pub struct Access {
 
 impl Access {
     /// Nothing beyond the sandbox.
-    pub const NOTHING: Self = Self { network: false, secrets: false, protected: false, unsandboxed: false };
+    pub const NOTHING: Self =
+        Self { network: false, secrets: false, protected: false, unsandboxed: false };
 
     /// Whether it grants nothing.
     #[must_use]
@@ -262,7 +263,10 @@ impl Access {
             (self.unsandboxed, "everything your user account can do"),
             (self.network, "full network access, including services on this machine"),
             (self.secrets, "read access to secret files in this folder (.env)"),
-            (self.protected, "write access to protected files in this folder (.git/config, hooks, .vscode, ...)"),
+            (
+                self.protected,
+                "write access to protected files in this folder (.git/config, hooks, .vscode, ...)",
+            ),
         ];
         all.into_iter().filter(|(on, _)| *on).map(|(_, words)| words)
     }
@@ -274,7 +278,9 @@ impl Rule {
     pub fn words(&self) -> String {
         let covers = match self.words.is_empty() {
             true => format!("every call to {}", self.tool),
-            false => format!("{}commands that start with \"{}\"", kind(&self.tool), self.words.join(" ")),
+            false => {
+                format!("{}commands that start with \"{}\"", kind(&self.tool), self.words.join(" "))
+            }
         };
         let access: Vec<&str> = self.access.list().collect();
         if access.is_empty() { covers } else { format!("{covers}, with {}", access.join("; ")) }
@@ -283,7 +289,11 @@ impl Rule {
     /// The pattern of the calls that match it.
     #[must_use]
     pub fn shape(&self) -> String {
-        if self.words.is_empty() { self.tool.clone() } else { format!("{} {}", self.tool, self.words.join(" ")) }
+        if self.words.is_empty() {
+            self.tool.clone()
+        } else {
+            format!("{} {}", self.tool, self.words.join(" "))
+        }
     }
 }
 
@@ -344,7 +354,9 @@ impl Price {
             (usage.written, self.written),
             (usage.output, self.output),
         ];
-        cost.iter().fold(0u64, |sum, (n, price)| sum.saturating_add(n.saturating_mul(*price))).div_ceil(1_000_000)
+        cost.iter()
+            .fold(0u64, |sum, (n, price)| sum.saturating_add(n.saturating_mul(*price)))
+            .div_ceil(1_000_000)
     }
 }
 
@@ -398,7 +410,11 @@ impl schemars::JsonSchema for ConfigPatch {
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let mut schema = Config::json_schema(generator);
         let fields = schema.get_mut("properties").and_then(serde_json::Value::as_object_mut);
-        for field in fields.into_iter().flat_map(|fields| fields.values_mut()).filter_map(|f| f.as_object_mut()) {
+        for field in fields
+            .into_iter()
+            .flat_map(|fields| fields.values_mut())
+            .filter_map(|f| f.as_object_mut())
+        {
             field.remove("default");
         }
         schema.insert("description".into(), "Some settings to change.".into());
@@ -465,7 +481,8 @@ mod tests {
 
     #[test]
     fn a_setting_set_to_nothing_is_not_a_setting_left_alone() {
-        let patch = ConfigPatch { price: Some(None), mode: Some(Mode::Ask), ..ConfigPatch::default() };
+        let patch =
+            ConfigPatch { price: Some(None), mode: Some(Mode::Ask), ..ConfigPatch::default() };
         let text = serde_json::to_string(&patch).unwrap();
         assert_eq!(text, r#"{"mode":"ask","price":null}"#);
         assert_eq!(serde_json::from_str::<ConfigPatch>(&text).unwrap(), patch);

@@ -97,7 +97,11 @@ fn put(path: PathBuf) -> io::Result<()> {
 #[expect(unsafe_code, reason = "attacks are system calls")]
 fn open(path: PathBuf, flags: i32) -> io::Result<OwnedFd> {
     // SAFETY: the path is NUL-terminated, and the descriptor is new.
-    unsafe { Ok(OwnedFd::from_raw_fd(ok(libc::open(c(&path).as_ptr(), flags | libc::O_CLOEXEC).into())? as i32)) }
+    unsafe {
+        Ok(OwnedFd::from_raw_fd(
+            ok(libc::open(c(&path).as_ptr(), flags | libc::O_CLOEXEC).into())? as i32
+        ))
+    }
 }
 
 #[expect(unsafe_code, reason = "attacks are system calls")]
@@ -118,7 +122,8 @@ fn reach(kind: i32, protocol: i32, port: u16) -> io::Result<()> {
         to.sin_addr.s_addr = u32::from_ne_bytes([127, 0, 0, 1]);
         let size = size_of::<libc::sockaddr_in>() as u32;
         ok(libc::connect(socket.as_raw_fd(), (&raw const to).cast(), size).into())?;
-        ok(libc::send(socket.as_raw_fd(), c"x".as_ptr().cast(), 1, libc::MSG_NOSIGNAL) as i64).map(drop)
+        ok(libc::send(socket.as_raw_fd(), c"x".as_ptr().cast(), 1, libc::MSG_NOSIGNAL) as i64)
+            .map(drop)
     }
 }
 
@@ -133,8 +138,10 @@ fn reach_unix(kind: i32, name: &[u8]) -> io::Result<()> {
         for (space, byte) in to.sun_path.iter_mut().zip(name) {
             *space = *byte as libc::c_char;
         }
-        ok(libc::connect(socket.as_raw_fd(), (&raw const to).cast(), (2 + name.len()) as u32).into())?;
-        ok(libc::send(socket.as_raw_fd(), c"x".as_ptr().cast(), 1, libc::MSG_NOSIGNAL) as i64).map(drop)
+        ok(libc::connect(socket.as_raw_fd(), (&raw const to).cast(), (2 + name.len()) as u32)
+            .into())?;
+        ok(libc::send(socket.as_raw_fd(), c"x".as_ptr().cast(), 1, libc::MSG_NOSIGNAL) as i64)
+            .map(drop)
     }
 }
 
@@ -155,7 +162,8 @@ macro_rules! call {
 /// Swaps a folder and a symlink while creating files below them; a win shows as a file outside.
 fn race(p: &Place) -> io::Result<()> {
     use std::sync::atomic::{AtomicBool, Ordering};
-    let (name, link, folder) = (p.work.join("race"), p.work.join("race-link"), p.work.join("race-folder"));
+    let (name, link, folder) =
+        (p.work.join("race"), p.work.join("race-link"), p.work.join("race-folder"));
     std::fs::create_dir_all(&folder)?;
     let _ = std::os::unix::fs::symlink(&p.outside, &link);
     let stop = std::sync::Arc::new(AtomicBool::new(false));
@@ -267,7 +275,12 @@ fn by_handle(p: &Place) -> io::Result<()> {
         0
     ))?;
     let root = open(p.work.clone(), libc::O_RDONLY | libc::O_DIRECTORY)?;
-    let file = call!(libc::syscall(libc::SYS_open_by_handle_at, root.as_raw_fd(), &raw mut handle, libc::O_RDONLY))?;
+    let file = call!(libc::syscall(
+        libc::SYS_open_by_handle_at,
+        root.as_raw_fd(),
+        &raw mut handle,
+        libc::O_RDONLY
+    ))?;
     let mut bytes = [0u8; 64];
     call!(libc::pread(file as i32, bytes.as_mut_ptr().cast(), 64, 0))?;
     io::stdout().write_all(&bytes)
@@ -291,12 +304,16 @@ fn hidden_flags() -> io::Result<()> {
 
 fn limits_of(p: &Place) -> io::Result<()> {
     let limit = libc::rlimit { rlim_cur: 1 << 40, rlim_max: 1 << 40 };
-    call!(libc::prlimit(p.victim, libc::RLIMIT_FSIZE, &raw const limit, std::ptr::null_mut())).map(drop)
+    call!(libc::prlimit(p.victim, libc::RLIMIT_FSIZE, &raw const limit, std::ptr::null_mut()))
+        .map(drop)
 }
 
 fn disk() -> io::Result<()> {
     let known = ["/dev/vda", "/dev/sda", "/dev/nvme0n1", "/dev/xvda", "/dev/mem"];
-    let there = known.iter().find(|path| std::path::Path::new(path).exists()).ok_or(io::ErrorKind::NotFound)?;
+    let there = known
+        .iter()
+        .find(|path| std::path::Path::new(path).exists())
+        .ok_or(io::ErrorKind::NotFound)?;
     open((*there).into(), libc::O_RDONLY).map(drop)
 }
 
@@ -330,7 +347,9 @@ pub(crate) const ATTACKS: &[Attack] = {
                 .for_each(|e| drop(writeln!(io::stdout(), "{}", e.path().display())));
             Ok(())
         }),
-        a("truncate_outside", Change, |p| call!(libc::truncate(c(&p.victim_file()).as_ptr(), 0)).map(drop)),
+        a("truncate_outside", Change, |p| {
+            call!(libc::truncate(c(&p.victim_file()).as_ptr(), 0)).map(drop)
+        }),
         a("unlink_outside", Change, |p| std::fs::remove_file(p.victim_file())),
         a("rename_out", Change, |p| {
             put(p.work.join("r.txt"))?;
@@ -346,40 +365,56 @@ pub(crate) const ATTACKS: &[Attack] = {
             show(p.work.join("soft"))
         }),
         a("symlink_write", Change, |p| {
-            let _ = std::os::unix::fs::symlink(p.outside.join("through.txt"), p.work.join("soft-w"));
+            let _ =
+                std::os::unix::fs::symlink(p.outside.join("through.txt"), p.work.join("soft-w"));
             put(p.work.join("soft-w"))
         }),
         a("symlink_dir_race", Change, race),
-        a("proc_self_root", Secret, |p| show(PathBuf::from(format!("/proc/self/root{}", p.secret().display())))),
+        a("proc_self_root", Secret, |p| {
+            show(PathBuf::from(format!("/proc/self/root{}", p.secret().display())))
+        }),
         a("proc_self_cwd", Secret, |_| show("/proc/self/cwd/../outside/secret.txt".into())),
-        a("proc_1_root", Secret, |p| show(PathBuf::from(format!("/proc/1/root{}", p.secret().display())))),
+        a("proc_1_root", Secret, |p| {
+            show(PathBuf::from(format!("/proc/1/root{}", p.secret().display())))
+        }),
         a("proc_victim_environ", Secret, |p| show(p.proc("environ"))),
         a("proc_victim_mem", Secret, file_memory_of),
         a("proc_victim_fd", Secret, |p| show(p.proc("fd/9"))),
         a("proc_victim_cwd", Secret, |p| show(p.proc("cwd/secret.txt"))),
         a("proc_victim_root", Secret, |p| show(p.proc(&format!("root{}", p.secret().display())))),
-        a("proc_sys_write", Touch, |_| open("/proc/sys/kernel/hostname".into(), libc::O_WRONLY).map(drop)),
+        a("proc_sys_write", Touch, |_| {
+            open("/proc/sys/kernel/hostname".into(), libc::O_WRONLY).map(drop)
+        }),
         a("proc_sysrq", Touch, |_| open("/proc/sysrq-trigger".into(), libc::O_WRONLY).map(drop)),
-        a("sys_write", Touch, |_| open("/sys/kernel/mm/transparent_hugepage/enabled".into(), libc::O_WRONLY).map(drop)),
+        a("sys_write", Touch, |_| {
+            open("/sys/kernel/mm/transparent_hugepage/enabled".into(), libc::O_WRONLY).map(drop)
+        }),
         a("inherited_fd", Secret, |_| {
             let mut bytes = [0u8; 64];
             call!(libc::pread(77, bytes.as_mut_ptr().cast(), 64, 0))?;
             io::stdout().write_all(&bytes)
         }),
-        a("chmod_outside", Change, |p| call!(libc::chmod(c(&p.victim_file()).as_ptr(), 0o777)).map(drop)),
+        a("chmod_outside", Change, |p| {
+            call!(libc::chmod(c(&p.victim_file()).as_ptr(), 0o777)).map(drop)
+        }),
         a("chown_outside", Change, |p| {
             call!(libc::chown(c(&p.victim_file()).as_ptr(), libc::getuid(), libc::getgid()))?;
             call!(libc::chmod(c(&p.victim_file()).as_ptr(), 0o4755)).map(drop)
         }),
-        a("utime_outside", Change, |p| call!(libc::utimes(c(&p.victim_file()).as_ptr(), std::ptr::null())).map(drop)),
+        a("utime_outside", Change, |p| {
+            call!(libc::utimes(c(&p.victim_file()).as_ptr(), std::ptr::null())).map(drop)
+        }),
         a("setxattr_outside", Change, |p| {
             let path = c(&p.victim_file());
-            call!(libc::setxattr(path.as_ptr(), c"user.probe".as_ptr(), c"1".as_ptr().cast(), 1, 0)).map(drop)
+            call!(libc::setxattr(path.as_ptr(), c"user.probe".as_ptr(), c"1".as_ptr().cast(), 1, 0))
+                .map(drop)
         }),
         a("stat_secret", Gain, |p| std::fs::symlink_metadata(p.secret()).map(drop)),
         a("chdir_outside", Gain, |p| std::env::set_current_dir(&p.outside)),
         a("tcp_connect_lo", Reach, |p| reach(libc::SOCK_STREAM, 0, p.port)),
-        a("tcp6_connect_lo", Reach, |p| std::net::TcpStream::connect(("::1", p.port6))?.write_all(b"x")),
+        a("tcp6_connect_lo", Reach, |p| {
+            std::net::TcpStream::connect(("::1", p.port6))?.write_all(b"x")
+        }),
         a("mptcp_connect_lo", Reach, |p| reach(libc::SOCK_STREAM, 262, p.port)),
         a("udp_send_lo", Reach, |p| reach(libc::SOCK_DGRAM, 0, p.udp)),
         a("raw_socket", Gain, |_| socket(libc::AF_INET, libc::SOCK_RAW, 1).map(drop)),
@@ -387,9 +422,15 @@ pub(crate) const ATTACKS: &[Attack] = {
         a("netlink_socket", Gain, |_| socket(libc::AF_NETLINK, libc::SOCK_RAW, 0).map(drop)),
         a("vsock", Gain, |_| socket(libc::AF_VSOCK, libc::SOCK_STREAM, 0).map(drop)),
         a("af_alg", Gain, |_| socket(libc::AF_ALG, libc::SOCK_SEQPACKET, 0).map(drop)),
-        a("unix_path_connect", Reach, |p| reach_unix(libc::SOCK_STREAM, &path_bytes(p.outside.join("s.sock")))),
-        a("unix_path_in_work", Reach, |p| reach_unix(libc::SOCK_STREAM, &path_bytes(p.work.join("s.sock")))),
-        a("unix_datagram", Reach, |p| reach_unix(libc::SOCK_DGRAM, &path_bytes(p.outside.join("d.sock")))),
+        a("unix_path_connect", Reach, |p| {
+            reach_unix(libc::SOCK_STREAM, &path_bytes(p.outside.join("s.sock")))
+        }),
+        a("unix_path_in_work", Reach, |p| {
+            reach_unix(libc::SOCK_STREAM, &path_bytes(p.work.join("s.sock")))
+        }),
+        a("unix_datagram", Reach, |p| {
+            reach_unix(libc::SOCK_DGRAM, &path_bytes(p.outside.join("d.sock")))
+        }),
         a("unix_pair_datagram", Reach, |p| {
             let pair = rustix::net::socketpair(
                 rustix::net::AddressFamily::UNIX,
@@ -401,18 +442,23 @@ pub(crate) const ATTACKS: &[Attack] = {
             rustix::net::sendto(&pair.0, b"x", rustix::net::SendFlags::empty(), &to)?;
             Ok(())
         }),
-        a("unix_abstract", Reach, |p| reach_unix(libc::SOCK_STREAM, format!("\0{}", p.name).as_bytes())),
+        a("unix_abstract", Reach, |p| {
+            reach_unix(libc::SOCK_STREAM, format!("\0{}", p.name).as_bytes())
+        }),
         a("x32_socket", Gain, |_| {
             call!(libc::syscall(0x4000_0000 + 41, libc::AF_INET, libc::SOCK_STREAM, 0)).map(drop)
         }),
         a("int80_socket", Gain, |_| int80()),
-        a("ptrace_attach", Touch, |p| call!(libc::ptrace(libc::PTRACE_SEIZE, p.victim, 0, 0)).map(drop)),
+        a("ptrace_attach", Touch, |p| {
+            call!(libc::ptrace(libc::PTRACE_SEIZE, p.victim, 0, 0)).map(drop)
+        }),
         a("process_vm_readv", Secret, memory_of),
         a("pidfd_getfd", Secret, steal),
         a("kill_victim", Touch, |p| call!(libc::kill(p.victim, libc::SIGCONT)).map(drop)),
         a("pidfd_signal", Touch, |p| {
             let process = call!(libc::syscall(libc::SYS_pidfd_open, p.victim, 0))?;
-            call!(libc::syscall(libc::SYS_pidfd_send_signal, process, libc::SIGCONT, 0, 0)).map(drop)
+            call!(libc::syscall(libc::SYS_pidfd_send_signal, process, libc::SIGCONT, 0, 0))
+                .map(drop)
         }),
         a("setpriority_victim", Touch, |p| {
             call!(libc::setpriority(libc::PRIO_PROCESS as _, p.victim as u32, 19)).map(drop)
@@ -426,15 +472,31 @@ pub(crate) const ATTACKS: &[Attack] = {
             let mut params = [0u8; 120];
             call!(libc::syscall(libc::SYS_io_uring_setup, 4, params.as_mut_ptr())).map(drop)
         }),
-        a("unshare_userns", Gain, |_| call!(libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)).map(drop)),
+        a("unshare_userns", Gain, |_| {
+            call!(libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)).map(drop)
+        }),
         a("clone3_userns", Gain, |_| hidden_flags()),
         a("mount_tmpfs", Gain, |p| {
             let target = c(&p.work.join("mnt"));
-            call!(libc::mount(c"none".as_ptr(), target.as_ptr(), c"tmpfs".as_ptr(), 0, std::ptr::null())).map(drop)
+            call!(libc::mount(
+                c"none".as_ptr(),
+                target.as_ptr(),
+                c"tmpfs".as_ptr(),
+                0,
+                std::ptr::null()
+            ))
+            .map(drop)
         }),
         a("bind_mount", Gain, |p| {
             let (from, to) = (c(&p.outside), c(&p.work.join("mnt")));
-            call!(libc::mount(from.as_ptr(), to.as_ptr(), std::ptr::null(), libc::MS_BIND, std::ptr::null())).map(drop)
+            call!(libc::mount(
+                from.as_ptr(),
+                to.as_ptr(),
+                std::ptr::null(),
+                libc::MS_BIND,
+                std::ptr::null()
+            ))
+            .map(drop)
         }),
         a("chroot", Gain, |p| call!(libc::chroot(c(&p.work).as_ptr())).map(drop)),
         a("open_by_handle", Secret, by_handle),
@@ -475,9 +537,10 @@ pub(crate) const ATTACKS: &[Attack] = {
         }),
         a("capabilities", Gain, |_| {
             let status = std::fs::read_to_string("/proc/self/status")?;
-            let kept = status
-                .lines()
-                .any(|l| (l.starts_with("CapEff") || l.starts_with("CapPrm")) && !l.ends_with("0000000000000000"));
+            let kept = status.lines().any(|l| {
+                (l.starts_with("CapEff") || l.starts_with("CapPrm"))
+                    && !l.ends_with("0000000000000000")
+            });
             if kept { Ok(()) } else { Err(Error::from_raw_os_error(libc::EPERM)) }
         }),
     ]
@@ -489,6 +552,10 @@ pub(crate) fn run(name: &str) -> u8 {
     let Some(attack) = ATTACKS.iter().find(|attack| attack.name == name) else { return 201 };
     match (attack.run)(&place) {
         Ok(()) => 0,
-        Err(error) => error.raw_os_error().and_then(|n| u8::try_from(n).ok()).filter(|n| *n > 0).unwrap_or(202),
+        Err(error) => error
+            .raw_os_error()
+            .and_then(|n| u8::try_from(n).ok())
+            .filter(|n| *n > 0)
+            .unwrap_or(202),
     }
 }

@@ -104,13 +104,20 @@ impl Launcher {
         if self.stopped.load(Ordering::Acquire) {
             return Err(io::Error::other("the program is shutting down"));
         }
-        let failed = |error: io::Error| io::Error::other(format!("the launcher cannot be started: {error}"));
-        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        let failed =
+            |error: io::Error| io::Error::other(format!("the launcher cannot be started: {error}"));
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         for size in [&ours, &theirs] {
             let _ = rustix::net::sockopt::set_socket_send_buffer_size(size, 2 << 20);
         }
         let mut command = Command::new(&self.program);
-        command.args(&self.args).stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null()).env_clear();
+        command
+            .args(&self.args)
+            .stdin(theirs)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .env_clear();
         let child = command.spawn().map_err(failed)?;
         drop(command); // closes their end of the socket
         let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
@@ -126,7 +133,10 @@ impl Launcher {
             child: Mutex::new(Some(child)),
         });
         let reader = made.clone();
-        std::thread::Builder::new().name("launcher".into()).stack_size(128 << 10).spawn(move || reader.listen())?;
+        std::thread::Builder::new()
+            .name("launcher".into())
+            .stack_size(128 << 10)
+            .spawn(move || reader.listen())?;
         *line = Some(made.clone());
         Ok(made)
     }
@@ -150,7 +160,10 @@ impl Launcher {
                 Ok(()) => return Ok(Running { id, line, ended }),
                 Err(error) => {
                     lock(&line.waiting).remove(&id);
-                    let gone = matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset);
+                    let gone = matches!(
+                        error.kind(),
+                        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+                    );
                     if last || !gone {
                         return Err(error);
                     }
@@ -170,7 +183,11 @@ impl Launcher {
         let (tell, told) = mpsc::channel();
         *lock(&line.probing) = Some(tell);
         send(&line.socket, &Ask::Probe { cage }, &[])?;
-        let gone = |_| io::Error::other("the launcher did not report within 10 s whether a sandbox can be created");
+        let gone = |_| {
+            io::Error::other(
+                "the launcher did not report within 10 s whether a sandbox can be created",
+            )
+        };
         told.recv_timeout(Duration::from_secs(10)).map_err(gone)
     }
 
@@ -240,7 +257,9 @@ impl Line {
                     continue;
                 }
                 Tell::Refused { id, why } => (id, Ended::Refused(why)),
-                Tell::Ended { id, code, signal, left, over } => (id, Ended::Exited { code, signal, left, over }),
+                Tell::Ended { id, code, signal, left, over } => {
+                    (id, Ended::Exited { code, signal, left, over })
+                }
             };
             if let Some(waiting) = lock(&self.waiting).remove(&id) {
                 let _ = waiting.send(ended);

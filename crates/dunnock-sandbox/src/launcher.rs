@@ -92,7 +92,8 @@ pub fn serve() -> ExitCode {
     if tree::children_of_one_thread(me).is_err() {
         return ExitCode::FAILURE;
     }
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let since =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let mut launcher = LauncherProcess {
         socket: std::io::stdin(),
         me,
@@ -135,8 +136,11 @@ impl LauncherProcess {
         let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
         let woken = poll(
             &mut waits,
-            (self.doubtful || !self.live.is_empty() || !self.stubborn.is_empty() || !self.leaving.is_empty())
-                .then_some(&tick),
+            (self.doubtful
+                || !self.live.is_empty()
+                || !self.stubborn.is_empty()
+                || !self.leaving.is_empty())
+            .then_some(&tick),
         );
         if woken.is_err_and(|error| error != rustix::io::Errno::INTR) {
             return None;
@@ -167,11 +171,22 @@ impl LauncherProcess {
                 env.push((MARK.into(), mark.clone()));
                 let before = self.tasks;
                 let whole = cage.as_ref().is_some_and(|cage| cage.rung != Isolation::C);
-                let most = (bounds.processes > 0).then(|| before + bounds.processes.saturating_mul(4));
+                let most =
+                    (bounds.processes > 0).then(|| before + bounds.processes.saturating_mul(4));
                 match self.start(&words, &folder, env, fds, terminal, cage.as_ref(), most) {
                     Ok((pid, exit, report)) => {
                         let mark = format!("{MARK}={mark}");
-                        let live = Live { id, exit, report, whole, mark, bounds, before, over: None, fate: None };
+                        let live = Live {
+                            id,
+                            exit,
+                            report,
+                            whole,
+                            mark,
+                            bounds,
+                            before,
+                            over: None,
+                            fate: None,
+                        };
                         drop(self.live.insert(pid, live));
                     }
                     Err(error) => self.tell(&Tell::Refused { id, why: error.to_string() })?,
@@ -212,21 +227,28 @@ impl LauncherProcess {
         for (pid, live) in &self.live {
             let Bounds { processes, memory: bytes } = live.bounds;
             let many = processes > 0 && now > live.before + processes;
-            let large = bytes > 0 && memory.is_some_and(|(total, free)| total.saturating_sub(free) > bytes);
+            let large =
+                bytes > 0 && memory.is_some_and(|(total, free)| total.saturating_sub(free) > bytes);
             if !(many || large) || live.over.is_some() {
                 continue;
             }
             // Processes that escaped are our children; if several commands run, the mark tells
             // whose they are. A fork bomb is not counted to the end: parts of it exit before they
             // can be looked at.
-            let enough =
-                if large { TOO_MANY } else { usize::try_from(processes).unwrap_or(TOO_MANY).saturating_add(1) };
+            let enough = if large {
+                TOO_MANY
+            } else {
+                usize::try_from(processes).unwrap_or(TOO_MANY).saturating_add(1)
+            };
             let mut all = tree::below(*pid, enough);
             for stray in tree::children_of_one_thread(self.me).unwrap_or_default() {
                 if all.len() >= enough {
                     break;
                 }
-                if self.live.contains_key(&stray) || self.stubborn.contains(&stray) || self.leaving.contains(&stray) {
+                if self.live.contains_key(&stray)
+                    || self.stubborn.contains(&stray)
+                    || self.leaving.contains(&stray)
+                {
                     continue;
                 }
                 if self.live.len() == 1 {
@@ -304,7 +326,8 @@ impl LauncherProcess {
         };
         let (id, over) = (live.id, live.over);
         let ended = |code, signal| Tell::Ended { id, code, signal, left, over };
-        let fate = live.fate.clone().or_else(|| Fate::read(&live.report)).unwrap_or(Fate::Began(None));
+        let fate =
+            live.fate.clone().or_else(|| Fate::read(&live.report)).unwrap_or(Fate::Began(None));
         let _ = self.tell(&match fate {
             Fate::Failed(why) => Tell::Refused { id, why },
             Fate::Began(None) => ended(code, signal),
@@ -319,7 +342,9 @@ impl LauncherProcess {
     /// its first process has yet to exit.
     fn hear(&mut self) {
         let mut over = Vec::new();
-        for (pid, live) in self.live.iter_mut().filter(|(_, live)| live.whole && live.fate.is_none()) {
+        for (pid, live) in
+            self.live.iter_mut().filter(|(_, live)| live.whole && live.fate.is_none())
+        {
             // If the report closes without a result, the sandbox itself died: its exit shows that.
             live.fate = Fate::read(&live.report);
             if matches!(live.fate, Some(Fate::Over(_) | Fate::Failed(_))) {
@@ -337,7 +362,9 @@ impl LauncherProcess {
     /// Finds the strongest sandbox that works, by actually creating one at each level.
     fn probe(&self, cage: SandboxSpec) -> (Option<Isolation>, Vec<(Isolation, String)>) {
         let mut why = Vec::new();
-        for rung in [Isolation::A, Isolation::B, Isolation::C].into_iter().filter(|rung| *rung >= cage.rung) {
+        for rung in
+            [Isolation::A, Isolation::B, Isolation::C].into_iter().filter(|rung| *rung >= cage.rung)
+        {
             let cage = SandboxSpec { rung, ..cage.clone() };
             let folder = cage.workspace.to_string_lossy().into_owned();
             let null = || {
@@ -348,17 +375,23 @@ impl LauncherProcess {
                 )
             };
             let tried = null().and_then(|out| Ok(vec![out, null()?])).map_err(std::io::Error::from);
-            match tried.and_then(|fds| self.start(&[], &folder, Vec::new(), fds, false, Some(&cage), None)) {
+            match tried
+                .and_then(|fds| self.start(&[], &folder, Vec::new(), fds, false, Some(&cage), None))
+            {
                 Ok((pid, _, report)) => {
                     let seen = rustix::process::waitpid(Some(pid), WaitOptions::empty());
                     let ended = seen.ok().flatten().and_then(|(_, status)| status.exit_status());
                     match Fate::read(&report) {
                         Some(Fate::Failed(error)) => why.push((rung, error)),
                         Some(Fate::Began(Some(0)) | Fate::Over(0)) => return (Some(rung), why),
-                        Some(Fate::Began(None)) | None if ended == Some(0) && rung == Isolation::C => {
+                        Some(Fate::Began(None)) | None
+                            if ended == Some(0) && rung == Isolation::C =>
+                        {
                             return (Some(rung), why);
                         }
-                        other => why.push((rung, format!("the probe ended unexpectedly: {other:?}"))),
+                        other => {
+                            why.push((rung, format!("the probe ended unexpectedly: {other:?}")))
+                        }
                     }
                 }
                 Err(error) => why.push((rung, error.to_string())),
@@ -403,7 +436,9 @@ impl LauncherProcess {
 
     /// The network that sandboxes of the same name share; created for the first of them.
     fn net(&self, cage: &SandboxSpec) -> std::io::Result<Option<Rc<Net>>> {
-        let Some(name) = cage.shares.as_ref().filter(|_| cage.rung != Isolation::C && !cage.network) else {
+        let Some(name) =
+            cage.shares.as_ref().filter(|_| cage.rung != Isolation::C && !cage.network)
+        else {
             return Ok(None);
         };
         if let Some(net) = self.nets.borrow().get(name) {
@@ -422,7 +457,11 @@ impl LauncherProcess {
             Isolation::B | Isolation::C => 3,
         };
         if self.landlock < least {
-            let have = if self.landlock == 0 { "none".into() } else { format!("version {}", self.landlock) };
+            let have = if self.landlock == 0 {
+                "none".into()
+            } else {
+                format!("version {}", self.landlock)
+            };
             return Err(std::io::Error::other(format!(
                 "the sandbox needs Landlock version {least} or later; this kernel has {have}"
             )));
@@ -484,7 +523,11 @@ impl LauncherProcess {
         // While other commands run, only the mark proves that a process belongs to this one.
         let alone = self.live.is_empty();
         let (mut own, mut other, mut unsure) = (Vec::new(), false, false);
-        for pid in tree::children_of_one_thread(self.me).unwrap_or_default().into_iter().filter(|pid| !old(pid)) {
+        for pid in tree::children_of_one_thread(self.me)
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|pid| !old(pid))
+        {
             match if alone { Some(true) } else { tree::has_mark(pid, mark) } {
                 Some(true) => own.push(pid),
                 Some(false) => other = true,
@@ -531,8 +574,13 @@ fn wait_for(pid: Pid, most: Duration) -> bool {
 /// Closes descriptors inherited from the program's parent, so that no child sees them.
 #[expect(unsafe_code, reason = "at the very start of a process nobody owns these descriptors")]
 fn close_the_rest() {
-    let names = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let open: Vec<i32> = names.filter_map(|name| name.to_str()?.parse().ok()).filter(|fd| *fd > 2).collect();
+    let names = std::fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name());
+    let open: Vec<i32> =
+        names.filter_map(|name| name.to_str()?.parse().ok()).filter(|fd| *fd > 2).collect();
     for fd in open {
         // The list includes the descriptor of the directory itself, which is closed by now.
         if std::fs::symlink_metadata(format!("/proc/self/fd/{fd}")).is_ok() {

@@ -61,8 +61,17 @@ const CACHES: &[(&str, &str)] = &[
     ("GRADLE_USER_HOME", "gradle"),
 ];
 /// Folders with many files and no secrets of the user's.
-const PASSED_OVER: &[&str] =
-    &["node_modules", "target", ".git", ".venv", "venv", "__pycache__", ".tox", "vendor", ".gradle"];
+const PASSED_OVER: &[&str] = &[
+    "node_modules",
+    "target",
+    ".git",
+    ".venv",
+    "venv",
+    "__pycache__",
+    ".tox",
+    "vendor",
+    ".gradle",
+];
 /// At most this many folders are searched for secrets and sockets.
 const MOST_FOLDERS: usize = 20_000;
 
@@ -161,16 +170,22 @@ impl Layout {
                 self.protected.iter().for_each(|names| protect(&mut cage, folder, names));
                 // A `.git` file names a repository elsewhere.
                 let git = folder.join(".git");
-                cage.closed.extend(git.symlink_metadata().is_ok_and(|about| about.is_file()).then_some(git));
+                cage.closed.extend(
+                    git.symlink_metadata().is_ok_and(|about| about.is_file()).then_some(git),
+                );
             }
         }
         // Pin the folders above protected paths: otherwise they could be moved and replaced.
         let held = cage.closed.iter().chain(&all.secret).chain(&all.guarded);
-        let leads = held
-            .flat_map(|place| place.ancestors().skip(1).take_while(|up| up.starts_with(workspace) && *up != workspace));
-        let leads: Vec<PathBuf> = leads.map(Path::to_path_buf).chain(all.guarded.iter().cloned()).collect();
+        let leads = held.flat_map(|place| {
+            place.ancestors().skip(1).take_while(|up| up.starts_with(workspace) && *up != workspace)
+        });
+        let leads: Vec<PathBuf> =
+            leads.map(Path::to_path_buf).chain(all.guarded.iter().cloned()).collect();
         cage.pinned.extend(leads);
-        cage.pinned.retain(|place| place != workspace && place.symlink_metadata().is_ok_and(|about| about.is_dir()));
+        cage.pinned.retain(|place| {
+            place != workspace && place.symlink_metadata().is_ok_and(|about| about.is_dir())
+        });
         cage.pinned.sort();
         cage.pinned.dedup();
         cage.closed.sort();
@@ -184,7 +199,11 @@ impl Layout {
     }
 
     /// The part that is the same for every command.
-    fn base(&self, rung: Isolation, workspace: &Path) -> io::Result<(SandboxSpec, Vec<(String, String)>)> {
+    fn base(
+        &self,
+        rung: Isolation,
+        workspace: &Path,
+    ) -> io::Result<(SandboxSpec, Vec<(String, String)>)> {
         let own = self.boxes.join(name_of(workspace));
         let (cache, tmp) = (own.join("cache"), own.join("tmp"));
         own_folder(&tmp)?;
@@ -212,7 +231,11 @@ impl Layout {
         };
         cage.writable.push(cache.clone());
         if !self.writes {
-            cage.build = PASSED_OVER.iter().filter(|name| **name != ".git").map(|name| workspace.join(name)).collect();
+            cage.build = PASSED_OVER
+                .iter()
+                .filter(|name| **name != ".git")
+                .map(|name| workspace.join(name))
+                .collect();
         }
         for (n, (variable, below, hidden)) in LAYERED.iter().enumerate() {
             let Some(place) = self.place(variable, below) else { continue };
@@ -231,18 +254,23 @@ impl Layout {
             cage.layered.push(Layer { below: place, above, work });
         }
         let layered = |name: &str| LAYERED.iter().any(|(variable, ..)| *variable == name);
-        let named =
-            self.variables.iter().filter(|(name, place)| !layered(name) && place.exists() && !self.is_home(place));
+        let named = self
+            .variables
+            .iter()
+            .filter(|(name, place)| !layered(name) && place.exists() && !self.is_home(place));
         cage.readable.extend(named.map(|(_, place)| place.clone()));
         cage.readable.extend(self.path.iter().filter_map(|place| toolchain(place)));
         if let Some(home) = &self.home {
-            cage.readable.extend(SHOWN.iter().map(|name| home.join(name)).filter(|place| place.exists()));
+            cage.readable
+                .extend(SHOWN.iter().map(|name| home.join(name)).filter(|place| place.exists()));
             let shown = |place: &&PathBuf| place.starts_with(home) && **place != *home;
             let of_path: Vec<PathBuf> =
                 self.path.iter().filter(shown).filter(|place| place.is_dir()).cloned().collect();
             cage.readable.extend(of_path);
         }
-        cage.readable.extend(self.path.iter().filter(|place| place.is_absolute() && !self.at_home(place)).cloned());
+        cage.readable.extend(
+            self.path.iter().filter(|place| place.is_absolute() && !self.at_home(place)).cloned(),
+        );
         let covered: Vec<PathBuf> = cage.layered.iter().map(|layer| layer.below.clone()).collect();
         cage.readable.retain(|place| !covered.iter().any(|over| place.starts_with(over)));
         cage.readable.sort();
@@ -255,7 +283,9 @@ impl Layout {
             cage.readable.push(git);
             env.push(("GIT_DISCOVERY_ACROSS_FILESYSTEM".into(), "1".into()));
         }
-        if let Some(text) = self.home.as_ref().and_then(|home| tame_gitconfig(&home.join(".gitconfig"))) {
+        if let Some(text) =
+            self.home.as_ref().and_then(|home| tame_gitconfig(&home.join(".gitconfig")))
+        {
             let file = cache.join("gitconfig");
             std::fs::write(&file, text)?;
             env.push(("GIT_CONFIG_GLOBAL".into(), file.to_string_lossy().into_owned()));
@@ -298,7 +328,9 @@ impl Layout {
         while let Some(folder) = waiting.pop_front() {
             looked += 1;
             // The change time cannot be set back, unlike the modification time.
-            let Ok(changed) = folder.symlink_metadata().map(|m| (m.ctime(), m.ctime_nsec())) else { continue };
+            let Ok(changed) = folder.symlink_metadata().map(|m| (m.ctime(), m.ctime_nsec())) else {
+                continue;
+            };
             if looked > MOST_FOLDERS {
                 break;
             }
@@ -318,11 +350,20 @@ impl Layout {
 
     fn read(&self, workspace: &Path, folder: &Path, changed: (i64, i64)) -> Found {
         use std::os::unix::fs::FileTypeExt as _;
-        let mut found = Found { changed, folders: Vec::new(), secret: Vec::new(), sockets: Vec::new(), guarded: false };
+        let mut found = Found {
+            changed,
+            folders: Vec::new(),
+            secret: Vec::new(),
+            sockets: Vec::new(),
+            guarded: false,
+        };
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let (Ok(kind), name) = (entry.file_type(), entry.file_name()) else { continue };
             let name = name.to_string_lossy();
-            found.guarded |= self.protected.iter().any(|names| names.first().is_some_and(|first| *first == *name));
+            found.guarded |= self
+                .protected
+                .iter()
+                .any(|names| names.first().is_some_and(|first| *first == *name));
             let path = entry.path();
             if path.strip_prefix(workspace).is_ok_and(|path| (self.denied)(path)) {
                 found.sockets.push(path); // hidden whatever the user allowed
@@ -334,14 +375,19 @@ impl Layout {
                 found.secret.push(entry.path());
             } else if kind.is_symlink() && (self.secret)(&name) {
                 // The target of the link is the secret.
-                found
-                    .secret
-                    .extend(path.canonicalize().ok().filter(|real| real.starts_with(workspace) && real.is_file()));
+                found.secret.extend(
+                    path.canonicalize()
+                        .ok()
+                        .filter(|real| real.starts_with(workspace) && real.is_file()),
+                );
             }
         }
         // Within one clock tick it could change again unnoticed: do not cache.
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let then = Duration::new(u64::try_from(changed.0).unwrap_or(0), u32::try_from(changed.1).unwrap_or(0));
+        let then = Duration::new(
+            u64::try_from(changed.0).unwrap_or(0),
+            u32::try_from(changed.1).unwrap_or(0),
+        );
         if now.saturating_sub(then) < Duration::from_millis(50) {
             found.changed = (0, 0);
         }
@@ -353,7 +399,9 @@ impl Layout {
 /// `/x/.pyenv/shims`.
 fn toolchain(place: &Path) -> Option<PathBuf> {
     let one = |name: &&&str| !name.contains('/') && name.starts_with('.');
-    let top = |path: &&Path| SHOWN.iter().filter(one).any(|name| path.file_name().is_some_and(|last| last == *name));
+    let top = |path: &&Path| {
+        SHOWN.iter().filter(one).any(|name| path.file_name().is_some_and(|last| last == *name))
+    };
     place.ancestors().find(top).filter(|top| top.is_dir()).map(Path::to_path_buf)
 }
 
@@ -370,12 +418,14 @@ fn protect(cage: &mut SandboxSpec, folder: &Path, names: &[String]) {
             "**" => below(place, 6),
             name => vec![place.join(name)],
         };
-        places = places.iter().flat_map(next).filter(|place| place.symlink_metadata().is_ok()).collect();
+        places =
+            places.iter().flat_map(next).filter(|place| place.symlink_metadata().is_ok()).collect();
     }
     for place in places {
         // The watcher protects the link itself; here its target is made read-only.
         if place.symlink_metadata().is_ok_and(|about| about.is_symlink()) {
-            cage.closed.extend(place.canonicalize().ok().filter(|real| real.starts_with(&cage.workspace)));
+            cage.closed
+                .extend(place.canonicalize().ok().filter(|real| real.starts_with(&cage.workspace)));
         } else {
             cage.closed.push(place);
         }
@@ -385,7 +435,8 @@ fn protect(cage: &mut SandboxSpec, folder: &Path, names: &[String]) {
 /// Folders below a folder, up to this many levels deep.
 fn below(folder: &Path, levels: usize) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let folders = entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path());
+    let folders =
+        entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path());
     let mut all: Vec<PathBuf> = folders.take(1_000).collect();
     if levels > 1 {
         let deeper: Vec<PathBuf> = all.iter().flat_map(|place| below(place, levels - 1)).collect();
@@ -417,15 +468,19 @@ fn repository_above(workspace: &Path) -> Option<PathBuf> {
 /// but no URLs and no programs.
 fn tame_gitconfig(path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
-    let known =
-        ["user", "init", "pull", "merge", "rebase", "diff", "color", "branch", "safe", "advice", "column", "log"];
+    let known = [
+        "user", "init", "pull", "merge", "rebase", "diff", "color", "branch", "safe", "advice",
+        "column", "log",
+    ];
     let mut kept = String::new();
     let mut inside = false;
     for line in text.lines() {
         let trimmed = line.trim();
         if let Some(section) = trimmed.strip_prefix('[') {
-            let name = section.split([' ', ']', '.', '"']).next().unwrap_or_default().to_lowercase();
-            inside = known.contains(&name.as_str()) && trimmed.ends_with(']') && !section.contains('"');
+            let name =
+                section.split([' ', ']', '.', '"']).next().unwrap_or_default().to_lowercase();
+            inside =
+                known.contains(&name.as_str()) && trimmed.ends_with(']') && !section.contains('"');
         }
         let plain = !trimmed.contains("://") && !trimmed.contains('!') && !trimmed.ends_with('\\');
         let runs = ["signingkey", "external", "driver", "textconv", "tool"]
@@ -450,7 +505,9 @@ fn name_of(workspace: &Path) -> String {
     use std::hash::{Hash as _, Hasher as _};
     let mut hasher = std::hash::DefaultHasher::new();
     workspace.hash(&mut hasher);
-    let last = workspace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let plain: String = last.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(24).collect();
+    let last =
+        workspace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let plain: String =
+        last.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(24).collect();
     format!("{plain}-{:016x}", hasher.finish())
 }

@@ -10,12 +10,15 @@ const SET_SIGNAL: libc::c_int = 10;
 
 #[expect(unsafe_code, reason = "there is no other way to ask for a lease")]
 fn lease(file: &File, kind: libc::c_int) -> io::Result<()> {
-    // SAFETY: plain system calls on a descriptor that lives as long as `file`; none takes a pointer.
+    // SAFETY: plain system calls on a descriptor that lives as long as `file`; none takes a
+    // pointer.
     unsafe {
         let fd = file.as_raw_fd();
         // The kernel sends a signal if someone opens the file meanwhile; SIGURG is ignored by
         // default.
-        if libc::fcntl(fd, SET_SIGNAL, libc::SIGURG) < 0 || libc::fcntl(fd, libc::F_SETLEASE, kind) < 0 {
+        if libc::fcntl(fd, SET_SIGNAL, libc::SIGURG) < 0
+            || libc::fcntl(fd, libc::F_SETLEASE, kind) < 0
+        {
             return Err(io::Error::last_os_error());
         }
     }

@@ -97,20 +97,31 @@ impl Ground {
         std::fs::create_dir_all(work.join("mnt"))?;
         std::fs::write(outside.join("secret.txt"), SECRET)?;
         let name = format!("dunnock-probe-{}", std::process::id());
-        let tcp = [std::net::TcpListener::bind("127.0.0.1:0")?, std::net::TcpListener::bind("[::1]:0")?];
+        let tcp =
+            [std::net::TcpListener::bind("127.0.0.1:0")?, std::net::TcpListener::bind("[::1]:0")?];
         let udp = std::net::UdpSocket::bind("127.0.0.1:0")?;
         let abstracted = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
-        let unix = [UnixListener::bind(outside.join("s.sock"))?, UnixListener::bind(work.join("s.sock"))?, abstracted];
+        let unix = [
+            UnixListener::bind(outside.join("s.sock"))?,
+            UnixListener::bind(work.join("s.sock"))?,
+            abstracted,
+        ];
         let datagram = UnixDatagram::bind(outside.join("d.sock"))?;
         tcp.iter().try_for_each(|l| l.set_nonblocking(true))?;
         unix.iter().try_for_each(|l| l.set_nonblocking(true))?;
         udp.set_nonblocking(true)?;
         datagram.set_nonblocking(true)?;
         let mut victim = Command::new(program);
-        victim.arg(VICTIM).current_dir(&outside).env("HELD", SECRET).stdin(Stdio::piped()).stdout(Stdio::piped());
+        victim
+            .arg(VICTIM)
+            .current_dir(&outside)
+            .env("HELD", SECRET)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut victim = victim.spawn()?;
         let mut told = String::new();
-        io::BufReader::new(victim.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?).read_line(&mut told)?;
+        io::BufReader::new(victim.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?)
+            .read_line(&mut told)?;
         let (address, key) = told.trim().split_once(' ').ok_or(io::ErrorKind::InvalidData)?;
         let port = |l: &std::net::TcpListener| l.local_addr().map_or(0, |a| a.port());
         let env = [
@@ -175,7 +186,9 @@ impl Ground {
             .flatten()
             .map(|entry| {
                 let about = entry.path().symlink_metadata();
-                let about = about.map(|m| (m.mode(), m.uid(), m.gid(), m.len(), m.mtime(), m.ctime(), m.ctime_nsec()));
+                let about = about.map(|m| {
+                    (m.mode(), m.uid(), m.gid(), m.len(), m.mtime(), m.ctime(), m.ctime_nsec())
+                });
                 format!("{:?} {about:?}", entry.file_name())
             })
             .collect();
@@ -195,7 +208,8 @@ impl Ground {
     /// Judges an attack by its exit code, its output and the state of the targets.
     fn judge(&self, attack: &Attack, before: &str, code: i32, out: &[u8]) -> ProbeOutcome {
         let told = String::from_utf8_lossy(out);
-        let (secret, changed, reached) = (told.contains(SECRET), self.look() != before, self.reached());
+        let (secret, changed, reached) =
+            (told.contains(SECRET), self.look() != before, self.reached());
         let listed = attack.name == "list_outside" && told.contains("secret.txt");
         // Any effect outside counts, even one the attack did not aim for.
         if secret || listed || changed || reached || (attack.shows == Shows::Touch && code == 0) {
@@ -244,9 +258,18 @@ pub async fn prove(
         if bare {
             let before = ground.look();
             let mut command = Command::new(program);
-            let command = command.args([PROBE, attack.name]).current_dir(&work).env_clear().envs(ground.env.clone());
+            let command = command
+                .args([PROBE, attack.name])
+                .current_dir(&work)
+                .env_clear()
+                .envs(ground.env.clone());
             let ended = command.stdin(Stdio::null()).stderr(Stdio::null()).output()?;
-            tried = Some(ground.judge(attack, &before, ended.status.code().unwrap_or(255), &ended.stdout));
+            tried = Some(ground.judge(
+                attack,
+                &before,
+                ended.status.code().unwrap_or(255),
+                &ended.stdout,
+            ));
             let mount = std::ffi::CString::new(work.join("mnt").to_string_lossy().as_bytes())?;
             // SAFETY: the path is NUL-terminated. Unmounts what an attack may have mounted.
             unsafe { libc::umount2(mount.as_ptr(), libc::MNT_DETACH) };
@@ -254,7 +277,11 @@ pub async fn prove(
         }
         let before = ground.look();
         let (code, out) = boxed(&launcher, program, attack.name, &ground.env, &work, &cage).await?;
-        trials.push(Trial { name: attack.name, bare: tried, boxed: ground.judge(attack, &before, code, &out) });
+        trials.push(Trial {
+            name: attack.name,
+            bare: tried,
+            boxed: ground.judge(attack, &before, code, &out),
+        });
         ground.reset()?;
     }
     // SAFETY: closes the descriptor opened above.

@@ -32,10 +32,20 @@ impl Seatbelt<'_> {
     #[must_use]
     pub fn profile(&self) -> String {
         let mut text = String::from(
-            "(version 1)\n(deny default)\n(allow process-fork)\n(allow process-exec)\n(allow signal (target same-sandbox))\n\
-             (allow process-info* (target same-sandbox))\n(allow sysctl-read)\n(allow file-read-metadata)\n(allow file-ioctl (subpath \"/dev\"))\n",
+            "(version 1)\n(deny default)\n(allow process-fork)\n(allow process-exec)\n(allow \
+             signal (target same-sandbox))\n(allow process-info* (target same-sandbox))\n(allow \
+             sysctl-read)\n(allow file-read-metadata)\n(allow file-ioctl (subpath \"/dev\"))\n",
         );
-        for path in ["/usr", "/bin", "/sbin", "/System", "/Library/Developer", "/opt", "/private/etc", "/dev"] {
+        for path in [
+            "/usr",
+            "/bin",
+            "/sbin",
+            "/System",
+            "/Library/Developer",
+            "/opt",
+            "/private/etc",
+            "/dev",
+        ] {
             let _ = writeln!(text, "(allow file-read* (subpath \"{path}\"))");
         }
         for path in ["/dev/null", "/dev/zero", "/dev/tty", "/dev/dtracehelper"] {
@@ -44,7 +54,9 @@ impl Seatbelt<'_> {
         for path in self.readable {
             let _ = writeln!(text, "(allow file-read* (subpath {}))", quoted(path));
         }
-        for path in std::iter::once(self.workspace).chain(self.writable.iter().map(std::path::PathBuf::as_path)) {
+        for path in std::iter::once(self.workspace)
+            .chain(self.writable.iter().map(std::path::PathBuf::as_path))
+        {
             let _ = writeln!(text, "(allow file-read* file-write* (subpath {}))", quoted(path));
         }
         for path in self.closed {
@@ -58,7 +70,8 @@ impl Seatbelt<'_> {
             // There is no private loopback on macOS: test servers may listen, and nothing else is
             // reachable.
             false => {
-                "(allow network-bind (local ip \"localhost:*\"))\n(allow network-inbound (local ip \"localhost:*\"))\n"
+                "(allow network-bind (local ip \"localhost:*\"))\n(allow network-inbound (local ip \
+                 \"localhost:*\"))\n"
             }
         });
         text
@@ -70,7 +83,8 @@ mod tests {
     use super::*;
 
     fn profile(network: bool) -> String {
-        let (closed, hidden) = (["/w/.git/hooks".into(), "/w/a \"b\" \\c".into()], ["/w/.env".into()]);
+        let (closed, hidden) =
+            (["/w/.git/hooks".into(), "/w/a \"b\" \\c".into()], ["/w/.env".into()]);
         let (writable, readable) = (["/c".into()], ["/Users/p/.rustup".into()]);
         let seatbelt = Seatbelt {
             workspace: Path::new("/w"),
@@ -86,8 +100,11 @@ mod tests {
     #[test]
     fn what_is_denied_comes_after_what_is_allowed() {
         let text = profile(false);
-        let at =
-            |line: &str| text.lines().position(|l| l == line).unwrap_or_else(|| panic!("{line} is missing in\n{text}"));
+        let at = |line: &str| {
+            text.lines()
+                .position(|l| l == line)
+                .unwrap_or_else(|| panic!("{line} is missing in\n{text}"))
+        };
         assert_eq!((at("(version 1)"), at("(deny default)")), (0, 1));
         let work = at("(allow file-read* file-write* (subpath \"/w\"))");
         assert!(work < at("(deny file-write* (subpath \"/w/.git/hooks\"))"));

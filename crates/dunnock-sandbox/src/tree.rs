@@ -62,7 +62,8 @@ pub(crate) fn memory() -> Option<(u64, u64)> {
 
 /// Resident memory of a process, in bytes.
 pub(crate) fn resident(pid: Pid) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{}/statm", pid.as_raw_nonzero())).unwrap_or_default();
+    let text = std::fs::read_to_string(format!("/proc/{}/statm", pid.as_raw_nonzero()))
+        .unwrap_or_default();
     let mut pages = text.split_whitespace().skip(1).map(|n| n.parse::<u64>().unwrap_or(0));
     let (all, shared) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
     all.saturating_sub(shared) * rustix::param::page_size() as u64
@@ -71,7 +72,10 @@ pub(crate) fn resident(pid: Pid) -> u64 {
 /// Processes and threads on the machine, as the kernel counts them.
 pub(crate) fn tasks() -> u64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split_whitespace().nth(3).and_then(|part| part.split_once('/')?.1.parse().ok()).unwrap_or(0)
+    text.split_whitespace()
+        .nth(3)
+        .and_then(|part| part.split_once('/')?.1.parse().ok())
+        .unwrap_or(0)
 }
 
 pub(crate) fn kill(all: &[Pid]) {
@@ -83,6 +87,7 @@ pub(crate) fn kill(all: &[Pid]) {
 /// Whether the process was started with this `NAME=value` in its environment. `None` if it has no
 /// environment at all: by choice, or for a moment during exec.
 pub(crate) fn has_mark(pid: Pid, mark: &str) -> Option<bool> {
-    let bytes = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
+    let bytes =
+        std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
     (!bytes.is_empty()).then(|| bytes.split(|b| *b == 0).any(|entry| entry == mark.as_bytes()))
 }

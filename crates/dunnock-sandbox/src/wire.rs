@@ -3,8 +3,8 @@
 
 use crate::linux::{Isolation, SandboxSpec};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -76,10 +76,17 @@ pub(crate) enum Tell {
     Ended { id: u64, code: Option<i32>, signal: Option<i32>, left: u32, over: Option<Bound> },
 }
 
-pub(crate) fn send<T: Serialize>(socket: impl AsFd, message: &T, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub(crate) fn send<T: Serialize>(
+    socket: impl AsFd,
+    message: &T,
+    fds: &[BorrowedFd<'_>],
+) -> io::Result<()> {
     let text = serde_json::to_vec(message)?;
     if text.len() > MOST {
-        let why = format!("the command with its environment is too long: {} bytes, at most {MOST}", text.len());
+        let why = format!(
+            "the command with its environment is too long: {} bytes, at most {MOST}",
+            text.len()
+        );
         return Err(io::Error::other(why));
     }
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
@@ -105,7 +112,8 @@ pub(crate) fn receive<T: DeserializeOwned>(
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let got = loop {
-        match recvmsg(&socket, &mut [IoSliceMut::new(buffer)], &mut beside, RecvFlags::CMSG_CLOEXEC) {
+        match recvmsg(&socket, &mut [IoSliceMut::new(buffer)], &mut beside, RecvFlags::CMSG_CLOEXEC)
+        {
             Ok(got) => break got,
             Err(rustix::io::Errno::INTR) => {}
             Err(rustix::io::Errno::CONNRESET) => return Ok(None),

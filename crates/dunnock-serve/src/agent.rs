@@ -73,7 +73,12 @@ impl AgentAnswer {
         Self { success: true, message: RESULT.into(), data: Some(text), error: None }
     }
     fn tool_failed(text: &str) -> Self {
-        Self { success: false, message: RESULT.into(), data: None, error: Some(format!("Error: {text}")) }
+        Self {
+            success: false,
+            message: RESULT.into(),
+            data: None,
+            error: Some(format!("Error: {text}")),
+        }
     }
     pub(crate) fn broke(why: impl Into<String>) -> Self {
         Self { success: false, message: ERROR.into(), data: None, error: Some(why.into()) }
@@ -89,7 +94,9 @@ pub(crate) async fn agent(State(app): State<App>, request: Request) -> Response 
     };
     let asked: AgentRequest = match crate::strict::read(&body) {
         Ok(asked) => asked,
-        Err(error) => return bad(StatusCode::BAD_REQUEST, format!("invalid request body: {error}")),
+        Err(error) => {
+            return bad(StatusCode::BAD_REQUEST, format!("invalid request body: {error}"));
+        }
     };
     if asked.prompt.trim().is_empty() {
         return bad(StatusCode::BAD_REQUEST, "the prompt is empty; say what to do".into());
@@ -104,9 +111,9 @@ pub(crate) async fn agent(State(app): State<App>, request: Request) -> Response 
 /// keep their status; a body that is too large, too slow or not JSON becomes 400.
 pub(crate) fn refused(no: &ApiError) -> Response {
     let status = match no.0 {
-        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNSUPPORTED_MEDIA_TYPE | StatusCode::REQUEST_TIMEOUT => {
-            StatusCode::BAD_REQUEST
-        }
+        StatusCode::PAYLOAD_TOO_LARGE
+        | StatusCode::UNSUPPORTED_MEDIA_TYPE
+        | StatusCode::REQUEST_TIMEOUT => StatusCode::BAD_REQUEST,
         other => other,
     };
     json(status, &AgentAnswer::broke(no.1.clone()))
@@ -116,8 +123,12 @@ async fn once(app: &App, asked: &AgentRequest) -> Result<AgentAnswer, String> {
     let once = app.host.once().await.map_err(|refusal| match refusal {
         crate::Refusal::NotFound(why) | crate::Refusal::Conflict(why) => why,
     })?;
-    let session = create(&once.world, &once.workspace, once.config.clone()).await.map_err(|e| e.to_string())?;
-    let mut door = Connection::open(once.world.clone(), session.clone(), 0).await.map_err(|e| e.to_string())?;
+    let session = create(&once.world, &once.workspace, once.config.clone())
+        .await
+        .map_err(|e| e.to_string())?;
+    let mut door = Connection::open(once.world.clone(), session.clone(), 0)
+        .await
+        .map_err(|e| e.to_string())?;
     let text = condensed(asked.context_history.as_deref().unwrap_or_default(), &asked.prompt);
     let answer = tokio::time::timeout(TIME, converse(&mut door, text)).await;
     let answer = answer.unwrap_or_else(|_| Err(format!("no answer within {} s", TIME.as_secs())));
@@ -129,7 +140,10 @@ async fn once(app: &App, asked: &AgentRequest) -> Result<AgentAnswer, String> {
 
 /// Runs until the tool call has ended, or the task ends without one.
 async fn converse(door: &mut Connection, text: String) -> Result<AgentAnswer, String> {
-    let sent = door.send(Command::Prompt { text: text.into(), images: Vec::new() }).await.map_err(|e| e.to_string())?;
+    let sent = door
+        .send(Command::Prompt { text: text.into(), images: Vec::new() })
+        .await
+        .map_err(|e| e.to_string())?;
     sent.map_err(|refusal| refusal.to_string())?;
     let (mut words, mut ended) = (String::new(), None);
     loop {
@@ -148,7 +162,8 @@ async fn converse(door: &mut Connection, text: String) -> Result<AgentAnswer, St
                 let view = asked.kind.view();
                 let why = view.reasons.first().cloned().unwrap_or(view.heading);
                 return Ok(AgentAnswer::tool_failed(&format!(
-                    "this needs a person's answer, and the stateless service cannot ask anyone: {why}"
+                    "this needs a person's answer, and the stateless service cannot ask anyone: \
+                     {why}"
                 )));
             }
             Event::Ended(end) => {
@@ -156,7 +171,9 @@ async fn converse(door: &mut Connection, text: String) -> Result<AgentAnswer, St
                     (Some(answer), _) => Ok(answer),
                     (None, EndReason::Failed { error }) => Err(error.to_string()),
                     (None, EndReason::Done) => Ok(AgentAnswer::said(words)),
-                    (None, EndReason::Budget) => Err("the budget does not cover the next request".into()),
+                    (None, EndReason::Budget) => {
+                        Err("the budget does not cover the next request".into())
+                    }
                     (None, why) => Err(format!("the request ended without an answer: {why:?}")),
                 };
             }
@@ -186,7 +203,8 @@ fn condensed(history: &[HistoryEntry], prompt: &str) -> String {
     for past in history.iter().rev().take(ENTRIES) {
         let when = short(&plain(&past.timestamp), 40);
         let asked = short(past.prompt.as_deref().unwrap_or_default(), ENTRY);
-        let line = format!("- [{when}] asked: {asked} | result: {}", short(&plain(&past.result), ENTRY));
+        let line =
+            format!("- [{when}] asked: {asked} | result: {}", short(&plain(&past.result), ENTRY));
         let Some(rest) = left.checked_sub(line.len()) else { break };
         left = rest;
         lines.push(line);
@@ -199,7 +217,10 @@ fn condensed(history: &[HistoryEntry], prompt: &str) -> String {
     if dropped > 0 {
         lines.insert(0, format!("- (earlier requests omitted: {dropped})"));
     }
-    format!("Earlier requests in this conversation, shortened:\n{}\n\nCurrent request:\n{prompt}", lines.join("\n"))
+    format!(
+        "Earlier requests in this conversation, shortened:\n{}\n\nCurrent request:\n{prompt}",
+        lines.join("\n")
+    )
 }
 
 #[cfg(test)]
@@ -208,7 +229,11 @@ mod tests {
 
     fn past(n: usize, long: usize) -> HistoryEntry {
         let text = format!("{n} {}", "x".repeat(long));
-        HistoryEntry { timestamp: Some(n.into()), prompt: Some(text.clone()), result: Some(text.into()) }
+        HistoryEntry {
+            timestamp: Some(n.into()),
+            prompt: Some(text.clone()),
+            result: Some(text.into()),
+        }
     }
 
     /// Holds S1: the bound of the summary.
@@ -226,7 +251,11 @@ mod tests {
     /// Holds S1: what the summary says.
     #[test]
     fn a_history_is_told_in_order_and_any_form_of_result_will_do() {
-        let odd = HistoryEntry { timestamp: None, prompt: None, result: Some(serde_json::json!({"a": [1]})) };
+        let odd = HistoryEntry {
+            timestamp: None,
+            prompt: None,
+            result: Some(serde_json::json!({"a": [1]})),
+        };
         let text = condensed(&[past(1, 0), odd, past(2, 0)], "do");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1], "- [1] asked: 1 | result: 1");

@@ -58,9 +58,9 @@ impl From<Refusal> for ApiError {
 impl From<ConnectError> for ApiError {
     fn from(error: ConnectError) -> Self {
         let status = match &error {
-            ConnectError::Silent { .. } | ConnectError::InUse { .. } | ConnectError::Mismatch { .. } => {
-                StatusCode::CONFLICT
-            }
+            ConnectError::Silent { .. }
+            | ConnectError::InUse { .. }
+            | ConnectError::Mismatch { .. } => StatusCode::CONFLICT,
             ConnectError::Log(_) | ConnectError::Folder(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self(status, error.to_string())
@@ -100,7 +100,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for SmallJson<T> {
 }
 
 fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    let bad = |e: serde_json::Error| ApiError::new(StatusCode::BAD_REQUEST, format!("invalid request body: {e}"));
+    let bad = |e: serde_json::Error| {
+        ApiError::new(StatusCode::BAD_REQUEST, format!("invalid request body: {e}"))
+    };
     crate::strict::read(bytes).map_err(bad)
 }
 
@@ -111,27 +113,42 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let read = axum::extract::Query::<T>::from_request_parts(parts, state).await;
-        let bad =
-            |why: axum::extract::rejection::QueryRejection| ApiError::new(StatusCode::BAD_REQUEST, why.body_text());
+        let bad = |why: axum::extract::rejection::QueryRejection| {
+            ApiError::new(StatusCode::BAD_REQUEST, why.body_text())
+        };
         read.map(|axum::extract::Query(value)| Self(value)).map_err(bad)
     }
 }
 
 /// Reads a whole body, within the size and time limits.
-pub(crate) async fn whole(body: Body, longest: usize, time: Duration) -> Result<axum::body::Bytes, ApiError> {
+pub(crate) async fn whole(
+    body: Body,
+    longest: usize,
+    time: Duration,
+) -> Result<axum::body::Bytes, ApiError> {
     match tokio::time::timeout(time, to_bytes(body, longest)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) => {
-            let long = std::error::Error::source(&error).is_some_and(|e| e.to_string().contains("length limit"));
+            let long = std::error::Error::source(&error)
+                .is_some_and(|e| e.to_string().contains("length limit"));
             Err(match long {
                 true => too_long(longest),
-                false => ApiError::new(StatusCode::BAD_REQUEST, "the request body could not be read to the end"),
+                false => ApiError::new(
+                    StatusCode::BAD_REQUEST,
+                    "the request body could not be read to the end",
+                ),
             })
         }
-        Err(_) => Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "the request body took too long to arrive")),
+        Err(_) => Err(ApiError::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "the request body took too long to arrive",
+        )),
     }
 }
 
 pub(crate) fn too_long(longest: usize) -> ApiError {
-    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the request body is too large; the limit is {longest} bytes"))
+    ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!("the request body is too large; the limit is {longest} bytes"),
+    )
 }

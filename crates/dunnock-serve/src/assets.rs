@@ -43,13 +43,20 @@ fn kind(name: &str) -> &'static str {
 
 /// An asset. Browsers do not cache it: another program may have used this address before and must
 /// not leave anything in its place. Fetching from this machine costs nothing.
-pub(crate) async fn part(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, ApiError> {
-    let packed = || file(&format!("assets/{name}.gz")).ok_or_else(|| ApiError::missing("such file in the web app"));
+pub(crate) async fn part(
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let packed = || {
+        file(&format!("assets/{name}.gz"))
+            .ok_or_else(|| ApiError::missing("such file in the web app"))
+    };
     let (data, is_packed) = match file(&format!("assets/{name}")) {
         Some(plain) => (plain, false),
         None => (packed()?, true),
     };
-    let takes = headers.get(header::ACCEPT_ENCODING).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let takes =
+        headers.get(header::ACCEPT_ENCODING).and_then(|v| v.to_str().ok()).unwrap_or_default();
     if is_packed && !takes.contains("gzip") {
         return Err(ApiError::new(
             StatusCode::NOT_ACCEPTABLE,

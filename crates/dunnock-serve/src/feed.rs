@@ -13,7 +13,9 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use dunnock_core::ports::Listed;
 use dunnock_core::{PhaseName, Stage};
-use dunnock_proto::{BRIDGE_MODEL, Decoded, Event, Isolation, Price, Proof, Record, Seq, SessionId, Usage};
+use dunnock_proto::{
+    BRIDGE_MODEL, Decoded, Event, Isolation, Price, Proof, Record, Seq, SessionId, Usage,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -123,7 +125,9 @@ impl Used {
         self.seq = record.envelope.seq;
         let Decoded::Known(event) = record.decode() else { return };
         let usage: Usage = match event {
-            Event::Created(e) => return (self.model, self.price) = (e.config.model, e.config.price),
+            Event::Created(e) => {
+                return (self.model, self.price) = (e.config.model, e.config.price);
+            }
             Event::Forked(e) => return (self.model, self.price) = (e.config.model, e.config.price),
             Event::Configured(e) => {
                 // A price applies to one model only.
@@ -156,7 +160,10 @@ impl Used {
 
     /// The total over all days; `None` if part of it has no price.
     fn micros(&self) -> Option<u64> {
-        self.days.values().all(|day| !day.unknown).then(|| self.days.values().map(|day| day.micros).sum())
+        self.days
+            .values()
+            .all(|day| !day.unknown)
+            .then(|| self.days.values().map(|day| day.micros).sum())
     }
 }
 
@@ -193,7 +200,8 @@ impl App {
         };
         // Blocking: describing a question looks into the session's folder.
         let more = tokio::task::spawn_blocking(more).await;
-        let more = more.map_err(|e| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
+        let more =
+            more.map_err(|e| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
         let known = CachedRow { row: self.row(row.clone(), None), more, used };
         self.briefs.put(&row.id, known.clone());
         Ok(known)
@@ -247,7 +255,8 @@ impl App {
         if let Some((_, text)) = last.as_ref().filter(|(at, _)| at.elapsed() < SERVES) {
             return Ok(text.clone());
         }
-        let text: Arc<str> = serde_json::to_string(&self.overview().await?).unwrap_or_default().into();
+        let text: Arc<str> =
+            serde_json::to_string(&self.overview().await?).unwrap_or_default().into();
         *last = Some((Instant::now(), text.clone()));
         Ok(text)
     }
@@ -326,8 +335,18 @@ mod tests {
     use dunnock_proto::At;
 
     fn listed(seq: Seq, status: &str) -> Listed {
-        let (id, title, workspace) = (SessionId::from_random([1; 16]), String::new(), String::new());
-        Listed { id, title, workspace, status: status.into(), created: At(0), updated: At(0), version: 1, seq }
+        let (id, title, workspace) =
+            (SessionId::from_random([1; 16]), String::new(), String::new());
+        Listed {
+            id,
+            title,
+            workspace,
+            status: status.into(),
+            created: At(0),
+            updated: At(0),
+            version: 1,
+            seq,
+        }
     }
 
     #[test]

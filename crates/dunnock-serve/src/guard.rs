@@ -17,12 +17,14 @@ use std::net::SocketAddr;
 pub(crate) const TOKEN: HeaderName = HeaderName::from_static("x-dunnock-token");
 
 /// Paths that need no authentication: one page without user data, and the login.
-const OPEN: &[(&str, Method)] = &[("/", Method::GET), ("/", Method::HEAD), ("/api/login", Method::POST)];
+const OPEN: &[(&str, Method)] =
+    &[("/", Method::GET), ("/", Method::HEAD), ("/api/login", Method::POST)];
 
 /// Whether a request needs no authentication. The page's assets need none either: they are in every
 /// copy of this program.
 fn is_open(path: &str, method: &Method) -> bool {
-    let part = path.starts_with(crate::assets::FOLDER) && matches!(*method, Method::GET | Method::HEAD);
+    let part =
+        path.starts_with(crate::assets::FOLDER) && matches!(*method, Method::GET | Method::HEAD);
     part || OPEN.iter().any(|(open, by)| *open == path && by == method)
 }
 
@@ -72,27 +74,48 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a st
 }
 
 /// Whether a request is allowed, and as which caller.
-pub(crate) fn authorize(app: &App, came: Peer, request: &Request<Body>) -> Result<Caller, ApiError> {
+pub(crate) fn authorize(
+    app: &App,
+    came: Peer,
+    request: &Request<Body>,
+) -> Result<Caller, ApiError> {
     let (headers, method, path) = (request.headers(), request.method(), request.uri().path());
-    let lost = || ApiError::new(StatusCode::MISDIRECTED_REQUEST, "the Host header is not this server's address");
-    let host =
-        single(headers, &header::HOST).map_err(|()| lost())?.filter(|host| came.is_ours(host)).ok_or_else(lost)?;
+    let lost = || {
+        ApiError::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "the Host header is not this server's address",
+        )
+    };
+    let host = single(headers, &header::HOST)
+        .map_err(|()| lost())?
+        .filter(|host| came.is_ours(host))
+        .ok_or_else(lost)?;
     // An absolute URI in the request line must name the same host.
     if request.uri().authority().is_some_and(|said| said.as_str() != host) {
         return Err(lost());
     }
-    let foreign = || ApiError::new(StatusCode::FORBIDDEN, "requests from pages of another origin are refused");
+    let foreign = || {
+        ApiError::new(StatusCode::FORBIDDEN, "requests from pages of another origin are refused")
+    };
     let origin = single(headers, &header::ORIGIN).map_err(|()| foreign())?;
     if origin.is_some_and(|origin| origin != format!("http://{host}")) {
         return Err(foreign());
     }
     if *method == Method::OPTIONS {
-        return Err(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "OPTIONS is not allowed: there is no CORS here"));
+        return Err(ApiError::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "OPTIONS is not allowed: there is no CORS here",
+        ));
     }
     // Public paths reveal their allowed methods to anyone, others only to authenticated callers.
     let methods = crate::routes_table::allowed(path);
     let by_this = methods.is_none_or(|all| all.contains(&method.as_str()));
-    let no_method = || ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed; see GET /api/openapi.json");
+    let no_method = || {
+        ApiError::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method not allowed; see GET /api/openapi.json",
+        )
+    };
     if !by_this && OPEN.iter().any(|(open, _)| *open == path) {
         return Err(no_method());
     }
@@ -103,7 +126,10 @@ pub(crate) fn authorize(app: &App, came: Peer, request: &Request<Body>) -> Resul
     match who {
         Caller::Stranger if !open => return Err(stranger(app, headers)),
         Caller::Browser if (writes || live) && origin.is_none() => {
-            return Err(ApiError::new(StatusCode::FORBIDDEN, "a browser must send an Origin header here"));
+            return Err(ApiError::new(
+                StatusCode::FORBIDDEN,
+                "a browser must send an Origin header here",
+            ));
         }
         // Cookies are not separated by port: any server on this machine may have seen ours. The
         // page's token is in no cookie.
@@ -128,28 +154,37 @@ pub(crate) fn authorize(app: &App, came: Peer, request: &Request<Body>) -> Resul
 /// as a subprotocol of a WebSocket.
 fn page_knows(app: &App, headers: &HeaderMap, live: bool) -> bool {
     let by_header = single(headers, &TOKEN).ok().flatten();
-    let offered = single(headers, &header::SEC_WEBSOCKET_PROTOCOL).ok().flatten().filter(|_| live).unwrap_or_default();
+    let offered = single(headers, &header::SEC_WEBSOCKET_PROTOCOL)
+        .ok()
+        .flatten()
+        .filter(|_| live)
+        .unwrap_or_default();
     let by_protocol = offered.split(',').filter_map(|word| word.trim().strip_prefix("token."));
     by_header.into_iter().chain(by_protocol).any(|word| app.keys.is_header(word))
 }
 
 /// A body must be JSON, so that a browser would need a CORS preflight, and not too large.
 fn fits(method: &Method, headers: &HeaderMap, longest: usize) -> Result<(), ApiError> {
-    let length = single(headers, &header::CONTENT_LENGTH).ok().flatten().and_then(|n| n.parse::<usize>().ok());
+    let length = single(headers, &header::CONTENT_LENGTH)
+        .ok()
+        .flatten()
+        .and_then(|n| n.parse::<usize>().ok());
     if length.is_some_and(|n| n > longest) {
         return Err(too_long(longest));
     }
-    let empty =
-        *method == Method::DELETE && length.unwrap_or(0) == 0 && !headers.contains_key(header::TRANSFER_ENCODING);
+    let empty = *method == Method::DELETE
+        && length.unwrap_or(0) == 0
+        && !headers.contains_key(header::TRANSFER_ENCODING);
     let kind = single(headers, &header::CONTENT_TYPE).ok().flatten().unwrap_or_default();
     let (kind, more) = kind.split_once(';').unwrap_or((kind, "charset=utf-8"));
-    let json =
-        kind.trim().eq_ignore_ascii_case("application/json") && more.trim().eq_ignore_ascii_case("charset=utf-8");
+    let json = kind.trim().eq_ignore_ascii_case("application/json")
+        && more.trim().eq_ignore_ascii_case("charset=utf-8");
     match json || empty {
         true => Ok(()),
-        false => {
-            Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send JSON, with content-type: application/json"))
-        }
+        false => Err(ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "send JSON, with content-type: application/json",
+        )),
     }
 }
 
@@ -157,8 +192,10 @@ fn fits(method: &Method, headers: &HeaderMap, longest: usize) -> Result<(), ApiE
 fn who(app: &App, came: Peer, headers: &HeaderMap) -> Result<Caller, ApiError> {
     let refused = || stranger(app, headers);
     if headers.contains_key(header::AUTHORIZATION) {
-        let said = single(headers, &header::AUTHORIZATION).map_err(|()| refused())?.unwrap_or_default();
-        let bearer = said.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        let said =
+            single(headers, &header::AUTHORIZATION).map_err(|()| refused())?.unwrap_or_default();
+        let bearer =
+            said.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
         return match bearer.is_some_and(|(_, token)| app.keys.is_token(token.trim())) {
             true => Ok(Caller::Program),
             false => Err(refused()),
@@ -186,8 +223,8 @@ fn stranger(app: &App, headers: &HeaderMap) -> ApiError {
         true => ApiError::new(StatusCode::FORBIDDEN, "too many wrong tokens; wait a few seconds"),
         false => ApiError::new(
             StatusCode::UNAUTHORIZED,
-            "authentication required: send \"authorization: Bearer TOKEN\" with the token in the file \
-             that \"dunnock serve\" names; a browser logs in at /api/login",
+            "authentication required: send \"authorization: Bearer TOKEN\" with the token in the \
+             file that \"dunnock serve\" names; a browser logs in at /api/login",
         ),
     }
 }
@@ -196,8 +233,8 @@ fn stranger(app: &App, headers: &HeaderMap) -> ApiError {
 static HEADERS: [(HeaderName, &str); 7] = [
     (
         header::CONTENT_SECURITY_POLICY,
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; \
-         base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src \
+         'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     ),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
@@ -218,14 +255,19 @@ pub(crate) fn sealed(path: &str, answer: impl IntoResponse) -> Response {
     }
     match answer.status() {
         StatusCode::UNAUTHORIZED => {
-            answer.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            answer
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         StatusCode::TOO_MANY_REQUESTS => {
             answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
         }
         StatusCode::METHOD_NOT_ALLOWED => {
-            let all = crate::routes_table::allowed(path).map_or_else(|| "GET".to_owned(), |all| all.join(", "));
-            answer.headers_mut().extend(HeaderValue::from_str(&all).map(|all| (header::ALLOW, all)));
+            let all = crate::routes_table::allowed(path)
+                .map_or_else(|| "GET".to_owned(), |all| all.join(", "));
+            answer
+                .headers_mut()
+                .extend(HeaderValue::from_str(&all).map(|all| (header::ALLOW, all)));
         }
         _ => {}
     }

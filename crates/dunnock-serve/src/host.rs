@@ -35,7 +35,11 @@ pub trait Host: Send + Sync {
     /// The steps that a session can be rewound to.
     fn points<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Point>, Refusal>>;
     /// What a session changed between two steps, given as `3..7`; all of it by default.
-    fn diff<'a>(&'a self, session: &'a SessionId, steps: Option<&'a str>) -> BoxFuture<'a, Result<Changes, Refusal>>;
+    fn diff<'a>(
+        &'a self,
+        session: &'a SessionId,
+        steps: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Changes, Refusal>>;
     /// The defaults for a new session in a folder; by default the one in which the server was
     /// started.
     fn start<'a>(&'a self, workspace: Option<&'a str>) -> BoxFuture<'a, Result<Start, Refusal>>;

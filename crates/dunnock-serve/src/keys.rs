@@ -151,19 +151,23 @@ impl Keys {
         let (mut wrong, now, from) = (lock(&self.wrong), Instant::now(), neighbourhood(from));
         wrong.guessers.retain(|_, (_, until)| now.saturating_duration_since(*until) < FORGOTTEN);
         let known = wrong.guessers.get(&from).copied();
-        if let Some(left) = known.map(|(_, until)| until.saturating_duration_since(now)).filter(|left| !left.is_zero())
+        if let Some(left) = known
+            .map(|(_, until)| until.saturating_duration_since(now))
+            .filter(|left| !left.is_zero())
         {
             return Err(left);
         }
         // Compare hashes, so that timing does not reveal the length.
         let digest = |text: &str| dunnock_proto::Hash::of(text.as_bytes()).0;
-        let right = self.password.as_ref().is_some_and(|p| digest(&p.0).ct_eq(&digest(word)).into());
+        let right =
+            self.password.as_ref().is_some_and(|p| digest(&p.0).ct_eq(&digest(word)).into());
         if right {
             wrong.guessers.remove(&from);
             return Ok(true);
         }
         if wrong.guessers.len() >= GUESSERS
-            && let Some(oldest) = wrong.guessers.iter().min_by_key(|(_, (_, until))| *until).map(|(ip, _)| *ip)
+            && let Some(oldest) =
+                wrong.guessers.iter().min_by_key(|(_, (_, until))| *until).map(|(ip, _)| *ip)
         {
             wrong.guessers.remove(&oldest);
         }
@@ -212,7 +216,8 @@ mod tests {
     #[test]
     fn after_wrong_passwords_not_even_the_right_one_is_looked_at_and_others_are_not_held_up() {
         let keys = Keys::new(Some(Password::new("correct horse battery").unwrap()));
-        let (one, other): (IpAddr, IpAddr) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
+        let (one, other): (IpAddr, IpAddr) =
+            ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
         assert_eq!(keys.is_password(one, "correct horse battery"), Ok(true));
         for _ in 0..GUESSES {
             assert_eq!(keys.is_password(one, "wrong"), Ok(false));
@@ -232,7 +237,10 @@ mod tests {
         assert_eq!(lock(&keys.wrong).guessers.len(), GUESSERS);
         let one = |n: u16| IpAddr::V6(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, n));
         (0..5).for_each(|n| assert_eq!(keys.is_password(one(n), "wrong"), Ok(false)));
-        assert!(keys.is_password(one(99), "correct horse battery").is_err(), "one network is one guesser");
+        assert!(
+            keys.is_password(one(99), "correct horse battery").is_err(),
+            "one network is one guesser"
+        );
     }
 
     #[test]

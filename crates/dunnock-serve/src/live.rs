@@ -13,7 +13,9 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use dunnock_engine::Connection;
-use dunnock_proto::{Command, Delta, Frame, Greeting, LINK_VERSION, Owner, Refused, Seq, SessionId, Up};
+use dunnock_proto::{
+    Command, Delta, Frame, Greeting, LINK_VERSION, Owner, Refused, Seq, SessionId, Up,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
@@ -62,9 +64,15 @@ pub(crate) fn room(
     app: &App,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<(WebSocketUpgrade, tokio::sync::OwnedSemaphorePermit), ApiError> {
-    let upgrade =
-        upgrade.map_err(|why| ApiError::new(StatusCode::UPGRADE_REQUIRED, format!("this needs a WebSocket: {why}")))?;
-    let busy = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too many live channels are open; close some");
+    let upgrade = upgrade.map_err(|why| {
+        ApiError::new(StatusCode::UPGRADE_REQUIRED, format!("this needs a WebSocket: {why}"))
+    })?;
+    let busy = || {
+        ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many live channels are open; close some",
+        )
+    };
     let place = app.lives.clone().try_acquire_owned().map_err(|_| busy())?;
     Ok((upgrade.max_message_size(LONGEST).max_frame_size(LONGEST).protocols(["dunnock"]), place))
 }
@@ -99,7 +107,12 @@ async fn say(socket: &mut WebSocket, what: &impl serde::Serialize) -> Option<()>
 }
 
 /// Runs until one side leaves; returns the close frame for the client.
-async fn talk(app: &App, socket: &mut WebSocket, session: SessionId, (from, seq): (Seq, Seq)) -> Option<CloseFrame> {
+async fn talk(
+    app: &App,
+    socket: &mut WebSocket,
+    session: SessionId,
+    (from, seq): (Seq, Seq),
+) -> Option<CloseFrame> {
     if let Err(no) = app.before_driving(&session).await {
         return Some(close(1011, &no.1));
     }
@@ -108,7 +121,9 @@ async fn talk(app: &App, socket: &mut WebSocket, session: SessionId, (from, seq)
         Err(error) => return Some(close(1011, &error.to_string())),
     };
     let (owner, seq, app_version) = match door.handle() {
-        Some(handle) => (handle.owner(), handle.summary().borrow().seq, env!("CARGO_PKG_VERSION").to_owned()),
+        Some(handle) => {
+            (handle.owner(), handle.summary().borrow().seq, env!("CARGO_PKG_VERSION").to_owned())
+        }
         None => (Owner(0), seq, env!("CARGO_PKG_VERSION").to_owned()),
     };
     say(socket, &Greeting::Welcome { link: LINK_VERSION, app: app_version, owner, seq }).await?;
@@ -153,11 +168,20 @@ async fn talk(app: &App, socket: &mut WebSocket, session: SessionId, (from, seq)
 /// The close frame for a message that cannot be accepted.
 fn broken(error: &axum::Error) -> CloseFrame {
     let long = error.to_string().contains("too long") || error.to_string().contains("too large");
-    if long { close(1009, "the message is too long") } else { close(1002, "WebSocket protocol error") }
+    if long {
+        close(1009, "the message is too long")
+    } else {
+        close(1002, "WebSocket protocol error")
+    }
 }
 
 /// Executes a client's command.
-async fn order(app: &App, door: &mut Connection, session: &SessionId, text: &str) -> Result<Vec<Frame>, CloseFrame> {
+async fn order(
+    app: &App,
+    door: &mut Connection,
+    session: &SessionId,
+    text: &str,
+) -> Result<Vec<Frame>, CloseFrame> {
     let read = crate::strict::read(text.as_bytes());
     let Up::Command(mut order) = read.map_err(|e| close(1007, &format!("invalid command: {e}")))?;
     let id = order.id.clone();
@@ -173,12 +197,18 @@ async fn order(app: &App, door: &mut Connection, session: &SessionId, text: &str
         // open.
         let state = app.state(session).await.map_err(|no| close(1011, &no.1))?;
         let questions = state.questions.iter().map(|q| q.id).collect();
-        let refused = Frame::Refused { id, reason: Refused::Invalid, version: state.version, questions };
+        let refused =
+            Frame::Refused { id, reason: Refused::Invalid, version: state.version, questions };
         return Ok(vec![Frame::Delta(Delta::Notice { text: no.1.into() }), refused]);
     }
     match door.order(order).await {
         Ok(Ok(seq)) => Ok(vec![Frame::Accepted { id, seq }]),
-        Ok(Err(no)) => Ok(vec![Frame::Refused { id, reason: no.reason, version: no.version, questions: no.questions }]),
+        Ok(Err(no)) => Ok(vec![Frame::Refused {
+            id,
+            reason: no.reason,
+            version: no.version,
+            questions: no.questions,
+        }]),
         Err(error) => Err(close(1011, &error.to_string())),
     }
 }

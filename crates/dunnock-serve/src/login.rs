@@ -64,13 +64,19 @@ pub(crate) async fn login(
         Login::Password(_) if !app.keys.has_password() => false,
         Login::Password(word) => app.keys.is_password(came.from.ip(), word).map_err(|left| {
             let seconds = left.as_secs() + 1;
-            ApiError::new(StatusCode::TOO_MANY_REQUESTS, format!("too many wrong passwords; wait {seconds} s"))
+            ApiError::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                format!("too many wrong passwords; wait {seconds} s"),
+            )
         })?,
     };
     if !right {
         let many = app.keys.wrong();
         return Err(match (many, login) {
-            (true, _) => ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too many failed logins; wait a few seconds"),
+            (true, _) => ApiError::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many failed logins; wait a few seconds",
+            ),
             (_, Login::Code(_)) => ApiError::new(
                 StatusCode::UNAUTHORIZED,
                 "the code is wrong, was used already, or is older than 30 seconds; get a new one",
@@ -80,7 +86,8 @@ pub(crate) async fn login(
     }
     let welcome = Welcome { header: TOKEN.to_string(), token: app.keys.header().to_owned() };
     let mut answer = json(StatusCode::OK, &welcome);
-    let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", came.cookie(), app.keys.cookie());
+    let cookie =
+        format!("{}={}; HttpOnly; SameSite=Strict; Path=/", came.cookie(), app.keys.cookie());
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         answer.headers_mut().insert(header::SET_COOKIE, cookie);
     }
@@ -89,7 +96,10 @@ pub(crate) async fn login(
 
 /// Confirms authentication and returns the server's version.
 pub(crate) async fn who() -> Response {
-    json(StatusCode::OK, &Me { version: env!("CARGO_PKG_VERSION").into(), link: dunnock_proto::LINK_VERSION })
+    json(
+        StatusCode::OK,
+        &Me { version: env!("CARGO_PKG_VERSION").into(), link: dunnock_proto::LINK_VERSION },
+    )
 }
 
 /// Creates a one-time code, for an authenticated caller.

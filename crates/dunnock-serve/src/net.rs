@@ -49,11 +49,25 @@ impl Server {
 
 /// Serves on these sockets until the server is closed.
 #[must_use]
-pub fn serve(listeners: Vec<TcpListener>, hall: Arc<SessionPool>, host: Arc<dyn Host>, keys: Arc<Keys>) -> Server {
+pub fn serve(
+    listeners: Vec<TcpListener>,
+    hall: Arc<SessionPool>,
+    host: Arc<dyn Host>,
+    keys: Arc<Keys>,
+) -> Server {
     let (stop, stopped) = watch::channel(false);
     let (lives, calls) = (Arc::new(Semaphore::new(LIVES)), Arc::new(Semaphore::new(CALLS)));
     let (recent, briefs) = (Arc::default(), Arc::default());
-    let app = App { hall: hall.clone(), host, keys, recent, briefs, lives, calls, stopped: stopped.clone() };
+    let app = App {
+        hall: hall.clone(),
+        host,
+        keys,
+        recent,
+        briefs,
+        lives,
+        calls,
+        stopped: stopped.clone(),
+    };
     let router = routes_table::router().with_state(app.clone());
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     let task = |listener: TcpListener| {
@@ -108,7 +122,9 @@ async fn connection(stream: TcpStream, app: App, router: axum::Router) {
     };
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
         let (app, router) = (app.clone(), router.clone());
-        async move { Ok::<Response, Infallible>(answer(&app, router, came, request.map(Body::new)).await) }
+        async move {
+            Ok::<Response, Infallible>(answer(&app, router, came, request.map(Body::new)).await)
+        }
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME).max_buf_size(HEADERS);
@@ -118,7 +134,10 @@ async fn connection(stream: TcpStream, app: App, router: axum::Router) {
 
 /// An internal error.
 fn broke() -> ApiError {
-    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal server error; the session's saved events are intact")
+    ApiError::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "internal server error; the session's saved events are intact",
+    )
 }
 
 /// Closes the connection after the response to a refused or unauthenticated request.
@@ -126,7 +145,12 @@ fn part(answer: &mut Response) {
     answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
 }
 
-async fn answer(app: &App, router: axum::Router, came: Peer, mut request: Request<Body>) -> Response {
+async fn answer(
+    app: &App,
+    router: axum::Router,
+    came: Peer,
+    mut request: Request<Body>,
+) -> Response {
     let path = request.uri().path().to_owned();
     match authorize(app, came, &request) {
         // The stateless service has one form for all responses.

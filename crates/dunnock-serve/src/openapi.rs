@@ -91,17 +91,29 @@ fn operation(generator: &mut SchemaGenerator, route: &Route) -> Value {
     };
     let mut guards = vec![
         (401, "Not authenticated, or the credentials are wrong."),
-        (403, "The Origin or the page's token is missing or wrong, or there were too many wrong tokens."),
+        (
+            403,
+            "The Origin or the page's token is missing or wrong, or there were too many wrong \
+             tokens.",
+        ),
     ];
     if route.body.is_some() && route.path != "/api/agent" {
-        guards.extend([(413, "The body is too large."), (415, "Not JSON."), (408, "The body took too long.")]);
+        guards.extend([
+            (413, "The body is too large."),
+            (415, "Not JSON."),
+            (408, "The body took too long."),
+        ]);
     }
     for (status, about) in guards {
         let response = said(generator, about, refused);
         responses.entry(status.to_string()).or_insert(response);
     }
-    let mut parameters: Vec<Value> =
-        route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).map(named).collect();
+    let mut parameters: Vec<Value> = route
+        .path
+        .split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+        .map(named)
+        .collect();
     if let Some(make) = route.query {
         parameters.extend(query(generator, make));
     }
@@ -110,8 +122,7 @@ fn operation(generator: &mut SchemaGenerator, route: &Route) -> Value {
         operation["parameters"] = json!(parameters);
     }
     if let Some(make) = route.body {
-        operation["requestBody"] =
-            json!({ "required": true, "content": { "application/json": { "schema": make(generator) } } });
+        operation["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": make(generator) } } });
     }
     if route.open {
         operation["security"] = json!([]);
@@ -127,8 +138,11 @@ fn named(name: &str) -> Value {
 
 /// The fields of a query, each as a parameter.
 fn query(generator: &mut SchemaGenerator, make: Make) -> Vec<Value> {
-    let name =
-        make(generator).get("$ref").and_then(Value::as_str).and_then(|r| r.rsplit('/').next()).map(str::to_owned);
+    let name = make(generator)
+        .get("$ref")
+        .and_then(Value::as_str)
+        .and_then(|r| r.rsplit('/').next())
+        .map(str::to_owned);
     let whole = name.and_then(|name| generator.definitions_mut().remove(&name)).unwrap_or_default();
     let fields = whole.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
     let parameter = |(name, mut schema): (String, Value)| {

@@ -5,7 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 /// An address in the format of `/proc/net/tcp` and `tcp6`: 32-bit words in native byte order.
 fn written(at: SocketAddr) -> String {
     let words = |bytes: &[u8]| -> String {
-        bytes.chunks_exact(4).map(|w| format!("{:08X}", u32::from_ne_bytes([w[0], w[1], w[2], w[3]]))).collect()
+        bytes
+            .chunks_exact(4)
+            .map(|w| format!("{:08X}", u32::from_ne_bytes([w[0], w[1], w[2], w[3]])))
+            .collect()
     };
     let ip = match at.ip() {
         IpAddr::V4(ip) => words(&ip.octets()),
@@ -28,7 +31,8 @@ pub(crate) fn is_another_user(from: SocketAddr, to: SocketAddr) -> bool {
     if !from.ip().is_loopback() {
         return false;
     }
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| std::fs::read_to_string(path).unwrap_or_default());
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .map(|path| std::fs::read_to_string(path).unwrap_or_default());
     let user = tables.iter().find_map(|table| user_in(table, &written(from), &written(to)));
     #[cfg(unix)]
     let ours = Some(rustix::process::geteuid().as_raw());
@@ -47,8 +51,12 @@ mod tests {
             let Ok(listener) = std::net::TcpListener::bind(at) else { continue };
             let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (from, to) = (client.local_addr().unwrap(), listener.local_addr().unwrap());
-            let table =
-                std::fs::read_to_string(if from.is_ipv4() { "/proc/net/tcp" } else { "/proc/net/tcp6" }).unwrap();
+            let table = std::fs::read_to_string(if from.is_ipv4() {
+                "/proc/net/tcp"
+            } else {
+                "/proc/net/tcp6"
+            })
+            .unwrap();
             let user = user_in(&table, &written(from), &written(to));
             assert_eq!(user, Some(rustix::process::geteuid().as_raw()), "{from}");
             assert!(!is_another_user(from, to));
@@ -57,7 +65,9 @@ mod tests {
 
     #[test]
     fn another_user_is_seen() {
-        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   0: 0100007F:A1B2 0100007F:1388 01 00000000:00000000 00:00000000 00000000  1234        0 99\n";
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  \
+             timeout inode\n   0: 0100007F:A1B2 0100007F:1388 01 00000000:00000000 00:00000000 \
+             00000000  1234        0 99\n";
         let (from, to) = ("127.0.0.1:41394".parse().unwrap(), "127.0.0.1:5000".parse().unwrap());
         assert_eq!(user_in(table, &written(from), &written(to)), Some(1234));
         assert_eq!(user_in(table, &written(to), &written(from)), None);

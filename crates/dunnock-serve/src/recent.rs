@@ -27,16 +27,26 @@ pub(crate) struct Recent(Mutex<VecDeque<FoldedSession>>);
 
 impl Recent {
     /// The session's current state.
-    pub(crate) async fn state(&self, log: &dyn Log, session: &SessionId) -> Result<State, LogError> {
+    pub(crate) async fn state(
+        &self,
+        log: &dyn Log,
+        session: &SessionId,
+    ) -> Result<State, LogError> {
         let mut known = match self.take(session) {
             Some(known) => catch_up(log, known).await?,
             None => None,
         };
         if known.is_none() {
             let loaded = load(log, session).await?;
-            known = Some(FoldedSession { session: session.clone(), state: loaded.state, chain: loaded.chain });
+            known = Some(FoldedSession {
+                session: session.clone(),
+                state: loaded.state,
+                chain: loaded.chain,
+            });
         }
-        let Some(known) = known else { return Err(LogError::Failed(format!("there is no session {session}"))) };
+        let Some(known) = known else {
+            return Err(LogError::Failed(format!("there is no session {session}")));
+        };
         let state = known.state.clone();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|other| other.session != *session);
@@ -54,7 +64,10 @@ impl Recent {
 }
 
 /// Applies the events written since; `None` if they do not continue this chain.
-async fn catch_up(log: &dyn Log, mut known: FoldedSession) -> Result<Option<FoldedSession>, LogError> {
+async fn catch_up(
+    log: &dyn Log,
+    mut known: FoldedSession,
+) -> Result<Option<FoldedSession>, LogError> {
     let (session, from) = (known.session.clone(), known.state.seq);
     let mut follows = true;
     let each = &mut |record: Record| {
@@ -63,7 +76,11 @@ async fn catch_up(log: &dyn Log, mut known: FoldedSession) -> Result<Option<Fold
             match record.decode() {
                 Decoded::Known(event) => apply(&mut known.state, &event),
                 Decoded::Unknown(why) => {
-                    known.state.skip(&record.envelope.kind, &why, record.envelope.need == Need::Must);
+                    known.state.skip(
+                        &record.envelope.kind,
+                        &why,
+                        record.envelope.need == Need::Must,
+                    );
                 }
             }
             known.chain = record.chain();
@@ -73,7 +90,9 @@ async fn catch_up(log: &dyn Log, mut known: FoldedSession) -> Result<Option<Fold
     log.read(&session, from, each).await?;
     // The log of this name is now shorter, or a different one.
     let same = match log.tip(&session).await? {
-        Some((seq, chain)) => seq > known.state.seq || (seq == known.state.seq && chain == known.chain),
+        Some((seq, chain)) => {
+            seq > known.state.seq || (seq == known.state.seq && chain == known.chain)
+        }
         None => false,
     };
     Ok((follows && same).then_some(known))

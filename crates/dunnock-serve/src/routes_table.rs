@@ -54,7 +54,8 @@ const LATER: (u16, Make) = (503, of::<ErrorBody>);
 pub(crate) const ROUTES: &[Route] = &[
     Route {
         path: "/api/sessions",
-        about: "Sessions, newest first; with `search`, those that contain the words, best match first.",
+        about: "Sessions, newest first; with `search`, those that contain the words, best match \
+                first.",
         query: Some(of::<sessions::ListQuery>),
         good: (200, Some(of::<sessions::Rows>)),
         bad: &[MALFORMED, LATER],
@@ -83,8 +84,8 @@ pub(crate) const ROUTES: &[Route] = &[
     Route {
         method: "POST",
         path: "/api/sessions/{id}/commands",
-        about: "Sends a command, which runs once: the same id gets the same response. A command that cannot run \
-                now gets a conflict with the current state.",
+        about: "Sends a command, which runs once: the same id gets the same response. A command \
+                that cannot run now gets a conflict with the current state.",
         body: Some(of::<CommandRequest>),
         good: (200, Some(of::<sessions::Accepted>)),
         bad: &[MALFORMED, GONE, (409, of::<sessions::Conflict>), LATER],
@@ -93,7 +94,8 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         path: "/api/sessions/{id}/live",
-        about: "The live channel, a WebSocket. The server sends Greeting, then Frame; the client sends Up.",
+        about: "The live channel, a WebSocket. The server sends Greeting, then Frame; the client \
+                sends Up.",
         query: Some(of::<live::LiveQuery>),
         good: (101, None),
         bad: &[MALFORMED, GONE, (426, of::<ErrorBody>), LATER],
@@ -163,7 +165,8 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         path: "/api/feed",
-        about: "An overview of all sessions, as a WebSocket. The server sends Overview when it changes.",
+        about: "An overview of all sessions, as a WebSocket. The server sends Overview when it \
+                changes.",
         good: (101, Some(of::<feed::Overview>)),
         bad: &[(426, of::<ErrorBody>), LATER],
         handler: || get(feed::feed),
@@ -250,7 +253,12 @@ pub(crate) const ROUTES: &[Route] = &[
         handler: || post(login::code),
         ..PLAIN
     },
-    Route { path: "/api/openapi.json", about: "This document.", good: (200, Some(of::<openapi::Any>)), ..PLAIN },
+    Route {
+        path: "/api/openapi.json",
+        about: "This document.",
+        good: (200, Some(of::<openapi::Any>)),
+        ..PLAIN
+    },
 ];
 
 /// The methods of a path, if it exists.
@@ -259,7 +267,10 @@ pub(crate) fn allowed(path: &str) -> Option<Vec<&'static str>> {
     let fits = |route: &&Route| {
         let known: Vec<&str> = route.path.split('/').collect();
         known.len() == parts.len()
-            && known.iter().zip(&parts).all(|(k, p)| k == p || (k.starts_with('{') && !p.is_empty()))
+            && known
+                .iter()
+                .zip(&parts)
+                .all(|(k, p)| k == p || (k.starts_with('{') && !p.is_empty()))
     };
     let all: Vec<&'static str> = ROUTES.iter().filter(fits).map(|route| route.method).collect();
     (!all.is_empty()).then_some(all)

@@ -48,7 +48,10 @@ pub(crate) async fn rules(State(app): State<App>) -> Result<Response, ApiError> 
 }
 
 /// Adds or removes a saved rule.
-pub(crate) async fn set_rule(State(app): State<App>, Json(set): Json<SetRule>) -> Result<Response, ApiError> {
+pub(crate) async fn set_rule(
+    State(app): State<App>,
+    Json(set): Json<SetRule>,
+) -> Result<Response, ApiError> {
     app.host.rule(&set.rule, set.allow, set.active)?;
     all_rules(&app)
 }

@@ -56,13 +56,16 @@ async fn found(app: &App, workspace: String, letters: &str) -> Result<Response, 
         let all = host.files(&workspace);
         let mut found: Vec<(usize, String)> = all
             .into_iter()
-            .filter_map(|path| Some((if letters.is_empty() { 0 } else { fits(&path, &letters)? }, path)))
+            .filter_map(|path| {
+                Some((if letters.is_empty() { 0 } else { fits(&path, &letters)? }, path))
+            })
             .collect();
         found.sort_by_key(|(score, _)| *score);
         let more = found.len() > FILES;
         Files { files: found.into_iter().take(FILES).map(|(_, path)| path).collect(), more }
     });
-    let found = found.await.map_err(|e| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
+    let found =
+        found.await.map_err(|e| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
     Ok(json(StatusCode::OK, &found))
 }
 
@@ -121,7 +124,10 @@ pub(crate) struct Checkpoints {
 }
 
 /// Lists the steps that the `rewind` command can return to.
-pub(crate) async fn checkpoints(State(app): State<App>, Path(session): Path<String>) -> Result<Response, ApiError> {
+pub(crate) async fn checkpoints(
+    State(app): State<App>,
+    Path(session): Path<String>,
+) -> Result<Response, ApiError> {
     let session = id(&session)?;
     app.state(&session).await?;
     let checkpoints = app.host.points(&session).await?;
@@ -142,8 +148,12 @@ pub(crate) async fn blob(
     let bytes = bytes.ok_or_else(|| ApiError::missing("such blob in this session"))?;
     let mut answer = bytes.to_vec().into_response();
     // A model or a command chose these bytes, so a browser must never render them.
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
-    answer.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    answer
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    answer
+        .headers_mut()
+        .insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     // If one did, this policy would let the content do nothing.
     let nothing = HeaderValue::from_static("default-src 'none'; sandbox; frame-ancestors 'none'");
     answer.headers_mut().insert(header::CONTENT_SECURITY_POLICY, nothing);
@@ -182,7 +192,11 @@ pub(crate) async fn picture(
         .decode(picture.data.as_bytes())
         .map_err(|_| bad("the image is not valid base64"))?;
     if bytes.len() > PICTURE {
-        return Err(bad(&format!("the image has {} MB; the limit is {} MB", bytes.len() >> 20, PICTURE >> 20)));
+        return Err(bad(&format!(
+            "the image has {} MB; the limit is {} MB",
+            bytes.len() >> 20,
+            PICTURE >> 20
+        )));
     }
     if !app.host.is_picture(&bytes) {
         return Err(bad("the image is not a PNG, JPEG, GIF or WebP file"));
@@ -193,7 +207,10 @@ pub(crate) async fn picture(
 }
 
 /// What undoing the last task would do.
-pub(crate) async fn undo(State(app): State<App>, Path(session): Path<String>) -> Result<Response, ApiError> {
+pub(crate) async fn undo(
+    State(app): State<App>,
+    Path(session): Path<String>,
+) -> Result<Response, ApiError> {
     let session = id(&session)?;
     app.state(&session).await?;
     Ok(json(StatusCode::OK, &app.host.undo(&session).await?))
@@ -225,7 +242,10 @@ pub(crate) async fn fork(
     let state = app.state(&session).await?;
     let at = fork.at.unwrap_or(state.seq);
     if at == 0 || at > state.seq {
-        return Err(ApiError::missing(format_args!("event {at} in session {session}; its last is {}", state.seq)));
+        return Err(ApiError::missing(format_args!(
+            "event {at} in session {session}; its last is {}",
+            state.seq
+        )));
     }
     let world = app.hall.world(state.workspace.as_deref().unwrap_or_default())?;
     let id = branch_off(&world, &session, at).await?;

@@ -9,8 +9,8 @@ use dunnock_core::State as Session;
 use dunnock_core::ports::Listed;
 use dunnock_engine::{Connection, create, submit_offline};
 use dunnock_proto::{
-    At, Command, CommandRequest, ConfigPatch, Hash, InputId, QuestionId, QuestionKind, QuestionView, Record, Refused,
-    Seq, SessionId,
+    At, Command, CommandRequest, ConfigPatch, Hash, InputId, QuestionId, QuestionKind,
+    QuestionView, Record, Refused, Seq, SessionId,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -196,7 +196,9 @@ fn time(at: At) -> String {
 
 /// Parses the session id in a path.
 pub(crate) fn id(text: &str) -> Result<SessionId, ApiError> {
-    text.parse().map_err(|_| ApiError::missing(format_args!("session {}", text.chars().take(40).collect::<String>())))
+    text.parse().map_err(|_| {
+        ApiError::missing(format_args!("session {}", text.chars().take(40).collect::<String>()))
+    })
 }
 
 /// Checks a number against the range in the OpenAPI document.
@@ -209,7 +211,10 @@ fn within<T: PartialOrd + std::fmt::Debug>(
         true => Ok(n),
         false => {
             let (least, most) = (range.start(), range.end());
-            Err(ApiError::new(StatusCode::BAD_REQUEST, format!("{name} must be from {least:?} to {most:?}")))
+            Err(ApiError::new(
+                StatusCode::BAD_REQUEST,
+                format!("{name} must be from {least:?} to {most:?}"),
+            ))
         }
     }
 }
@@ -234,11 +239,16 @@ impl App {
 
     /// A different model has a different price and context window: fill them in if the client did
     /// not.
-    pub(crate) async fn model_change(&self, id: &SessionId, set: &mut ConfigPatch) -> Result<(), ApiError> {
+    pub(crate) async fn model_change(
+        &self,
+        id: &SessionId,
+        set: &mut ConfigPatch,
+    ) -> Result<(), ApiError> {
         let Some(model) = set.model.clone() else { return Ok(()) };
         let state = self.state(id).await?;
         if set.price.is_none() && model != state.config.model {
-            set.price = Some(self.host.price(state.workspace.as_deref().unwrap_or_default(), &model)?);
+            set.price =
+                Some(self.host.price(state.workspace.as_deref().unwrap_or_default(), &model)?);
             set.window = set.window.or(Some(None));
         }
         Ok(())
@@ -261,8 +271,12 @@ impl App {
             !more
         };
         self.hall.log().read(id, from, each).await?;
-        let listed =
-            self.hall.log().listed(id).await?.ok_or_else(|| ApiError::missing(format_args!("session {id}")))?;
+        let listed = self
+            .hall
+            .log()
+            .listed(id)
+            .await?
+            .ok_or_else(|| ApiError::missing(format_args!("session {id}")))?;
         let mut row = self.row(listed, None);
         (row.seq, row.version, row.state) = (state.seq, state.version, state.status().to_string());
         let model = state.config.model.clone();
@@ -333,7 +347,10 @@ pub(crate) fn asks(state: &Session, question: &dunnock_core::Question) -> OpenQu
 }
 
 /// Lists sessions, newest first; with `search`, those that contain the words.
-pub(crate) async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> Result<Response, ApiError> {
+pub(crate) async fn list(
+    State(app): State<App>,
+    Query(query): Query<ListQuery>,
+) -> Result<Response, ApiError> {
     let log = app.hall.log();
     let limit = within(query.limit.unwrap_or(ROWS), 1..=1000, "limit")?;
     let words = query.search.as_deref().map(str::trim).filter(|words| !words.is_empty());
@@ -350,8 +367,12 @@ pub(crate) async fn list(State(app): State<App>, Query(query): Query<ListQuery>)
                     continue;
                 }
                 let listed = log.listed(&found.session).await?;
-                let listed = listed.filter(|row| query.workspace.as_ref().is_none_or(|only| *only == row.workspace));
-                rows.extend(listed.map(|row| app.row(row, Some(app.host.redacted(&found.excerpt)))));
+                let listed = listed.filter(|row| {
+                    query.workspace.as_ref().is_none_or(|only| *only == row.workspace)
+                });
+                rows.extend(
+                    listed.map(|row| app.row(row, Some(app.host.redacted(&found.excerpt)))),
+                );
             }
             rows
         }
@@ -360,7 +381,10 @@ pub(crate) async fn list(State(app): State<App>, Query(query): Query<ListQuery>)
 }
 
 /// Creates a session and sends its first prompt, if one is given.
-pub(crate) async fn make(State(app): State<App>, Json(new): Json<NewSession>) -> Result<Response, ApiError> {
+pub(crate) async fn make(
+    State(app): State<App>,
+    Json(new): Json<NewSession>,
+) -> Result<Response, ApiError> {
     let prompt = new.prompt.filter(|text| !text.trim().is_empty());
     let (workspace, config) = app.host.begin(new.workspace.as_deref(), &new.set).await?;
     let world = app.hall.world(&workspace)?;
@@ -381,7 +405,8 @@ pub(crate) async fn read(
     Query(query): Query<ReadQuery>,
 ) -> Result<Response, ApiError> {
     let session = id(&session)?;
-    let until = Instant::now() + Duration::from_secs(within(query.wait.unwrap_or(0), 0..=30, "wait")?);
+    let until =
+        Instant::now() + Duration::from_secs(within(query.wait.unwrap_or(0), 0..=30, "wait")?);
     let limit = within(query.limit.unwrap_or(FACTS), 0..=FACTS, "limit")?;
     let mut stopped = app.stopped.clone();
     // Polling is cheap and changes nothing: a reader does not claim the session.

@@ -74,7 +74,10 @@ pub(crate) struct Models {
 }
 
 /// Returns the defaults for a new session.
-pub(crate) async fn start(State(app): State<App>, Query(query): Query<StartQuery>) -> Result<Response, ApiError> {
+pub(crate) async fn start(
+    State(app): State<App>,
+    Query(query): Query<StartQuery>,
+) -> Result<Response, ApiError> {
     let start = app.host.start(query.workspace.as_deref()).await?;
     let mut folders: Vec<String> = Vec::new();
     for row in app.hall.log().list(None, LOOKED_AT).await? {

@@ -4,8 +4,8 @@
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess, SeqAccess,
-    Unexpected, VariantAccess, Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer,
+    MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 use serde_json::{Error, Map, Number, Value};
@@ -35,11 +35,17 @@ const WHOLE: f64 = 9_007_199_254_740_991.0;
 
 fn number<'de, V: Visitor<'de>>(number: &Number, visitor: V) -> Result<V::Value, Error> {
     match (number.as_u64(), number.as_i64(), number.as_f64()) {
-        (Some(n), ..) if n > MOST => Err(Error::custom(format_args!("{n} is too large; the maximum is {MOST}"))),
+        (Some(n), ..) if n > MOST => {
+            Err(Error::custom(format_args!("{n} is too large; the maximum is {MOST}")))
+        }
         (Some(n), ..) => visitor.visit_u64(n),
         (_, Some(n), _) => visitor.visit_i64(n),
-        (.., Some(n)) if n.fract() == 0.0 && (0.0..=WHOLE).contains(&n) => visitor.visit_u64(n as u64),
-        (.., Some(n)) if n.fract() == 0.0 && (-WHOLE..0.0).contains(&n) => visitor.visit_i64(n as i64),
+        (.., Some(n)) if n.fract() == 0.0 && (0.0..=WHOLE).contains(&n) => {
+            visitor.visit_u64(n as u64)
+        }
+        (.., Some(n)) if n.fract() == 0.0 && (-WHOLE..0.0).contains(&n) => {
+            visitor.visit_i64(n as i64)
+        }
         (.., n) => visitor.visit_f64(n.unwrap_or(f64::NAN)),
     }
 }
@@ -62,7 +68,11 @@ impl<'de> Deserializer<'de> for Strict {
         if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -90,7 +100,9 @@ impl<'de> Deserializer<'de> for Strict {
                 Some((name, value)) => visitor.visit_enum(Choice(name, Some(value))),
                 None => Err(Error::custom("an empty object")),
             },
-            other => Err(Error::invalid_type(unexpected(&other), &"a name, or an object with one field")),
+            other => {
+                Err(Error::invalid_type(unexpected(&other), &"a name, or an object with one field"))
+            }
         }
     }
 
@@ -109,7 +121,10 @@ struct Items(std::vec::IntoIter<Value>);
 
 impl<'de> SeqAccess<'de> for Items {
     type Error = Error;
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Error> {
         self.0.next().map(|value| seed.deserialize(Strict(value))).transpose()
     }
 }
@@ -118,7 +133,10 @@ struct Fields(<Map<String, Value> as IntoIterator>::IntoIter, Option<Value>);
 
 impl<'de> MapAccess<'de> for Fields {
     type Error = Error;
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Error> {
         let Some((name, value)) = self.0.next() else { return Ok(None) };
         self.1 = Some(value);
         seed.deserialize(Strict(Value::String(name))).map(Some)
@@ -150,12 +168,18 @@ impl<'de> VariantAccess<'de> for Content {
         }
     }
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Error> {
-        seed.deserialize(Strict(self.0.ok_or_else(|| Error::custom("a name without the value it needs"))?))
+        seed.deserialize(Strict(
+            self.0.ok_or_else(|| Error::custom("a name without the value it needs"))?,
+        ))
     }
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
         Strict(self.0.unwrap_or_default()).deserialize_any(visitor)
     }
-    fn struct_variant<V: Visitor<'de>>(self, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
         Strict(self.0.unwrap_or_default()).deserialize_struct("", fields, visitor)
     }
 }
@@ -187,8 +211,12 @@ mod tests {
         assert!(read::<CommandRequest>(br#"["a",null,"run"]"#).is_err());
         assert!(read::<CommandRequest>(br#"{"id":"a","command":{"prompt":["hi"]}}"#).is_err());
         assert!(read::<CommandRequest>(br#"{"id":"a","command":{"run":null}}"#).is_err());
-        assert!(read::<CommandRequest>(br#"{"id":"a","command":{"title":{"title":"x"},"run":null}}"#).is_err());
-        let order: CommandRequest = read(br#"{"id":"a","expect":4.0,"command":"compact"}"#).unwrap();
+        assert!(
+            read::<CommandRequest>(br#"{"id":"a","command":{"title":{"title":"x"},"run":null}}"#)
+                .is_err()
+        );
+        let order: CommandRequest =
+            read(br#"{"id":"a","expect":4.0,"command":"compact"}"#).unwrap();
         assert_eq!((order.expect, order.command), (Some(4), Command::Compact));
         assert!(read::<CommandRequest>(br#"{"id":"a","expect":4.5,"command":"compact"}"#).is_err());
         assert!(read::<CommandRequest>(br#"{"id":"a","expect":-1,"command":"compact"}"#).is_err());

@@ -22,7 +22,9 @@ fn gone() -> LogError {
 }
 
 /// The result, if there is one yet. If the sender is gone, the outcome is unknown.
-fn heard(told: &mut oneshot::Receiver<Result<Appended, LogError>>) -> Option<Result<Appended, LogError>> {
+fn heard(
+    told: &mut oneshot::Receiver<Result<Appended, LogError>>,
+) -> Option<Result<Appended, LogError>> {
     match told.try_recv() {
         Ok(end) => Some(end),
         Err(oneshot::error::TryRecvError::Closed) => Some(Err(gone())),
@@ -65,7 +67,9 @@ impl Sqlite {
             match writer {
                 Ok(writer) => self.write_share(writer, share).await,
                 // All waiting callers get the same error.
-                Err(error) => share.into_iter().for_each(|one| drop(one.tell.send(Err(error.clone())))),
+                Err(error) => {
+                    share.into_iter().for_each(|one| drop(one.tell.send(Err(error.clone()))))
+                }
             }
             if let Some(end) = heard(&mut told) {
                 return end;
@@ -80,11 +84,14 @@ impl Sqlite {
             .into_iter()
             .map(|one| {
                 let lost = |b: &&Blob| b.len() > SMALL && !self.blob_path(b.hash).exists();
-                let kept = one.batch.blobs.iter().filter(lost).try_for_each(|blob| self.keep_large(blob));
+                let kept =
+                    one.batch.blobs.iter().filter(lost).try_for_each(|blob| self.keep_large(blob));
                 (one, kept.map(|()| Appended::Done))
             })
             .collect();
-        let size = |record: &Record| if let Body::Text(text) = &record.body { text.len() as u64 } else { 0 };
+        let size = |record: &Record| {
+            if let Body::Text(text) = &record.body { text.len() as u64 } else { 0 }
+        };
         let size = share.iter().flat_map(|(one, _)| &one.batch.records).map(size).sum();
         let mut fine: Vec<&mut (Waiting, Result<Appended, LogError>)> =
             share.iter_mut().filter(|(_, end)| end.is_ok()).collect();
@@ -109,7 +116,8 @@ impl Sqlite {
                         Some(full) => Err(LogError::clone(full)),
                         None => self.alone(&mut writer, &one.batch).await,
                     };
-                    full = full.or_else(|| end.clone().err().filter(|e| matches!(e, LogError::Full(_))));
+                    full = full
+                        .or_else(|| end.clone().err().filter(|e| matches!(e, LogError::Full(_))));
                 }
             }
         }
@@ -139,9 +147,13 @@ impl Sqlite {
         let mut writer = self.writer().await?;
         self.keep_large(blob)?;
         let conn = writer.conn()?;
-        let row =
-            sqlx::query("SELECT no FROM sessions WHERE id = ?1").bind(session.as_str()).fetch_optional(&mut *conn);
-        let row = row.await.map_err(classify)?.ok_or_else(|| LogError::Failed("there is no such session".into()))?;
+        let row = sqlx::query("SELECT no FROM sessions WHERE id = ?1")
+            .bind(session.as_str())
+            .fetch_optional(&mut *conn);
+        let row = row
+            .await
+            .map_err(classify)?
+            .ok_or_else(|| LogError::Failed("there is no such session".into()))?;
         keep_small(conn, row.try_get("no").map_err(classify)?, blob).await
     }
 }
@@ -216,7 +228,10 @@ async fn together<'a>(
 }
 
 /// Writes each batch in its own savepoint.
-async fn each<'a>(conn: &mut SqliteConnection, batches: impl Iterator<Item = &'a Batch>) -> Option<Vec<Appended>> {
+async fn each<'a>(
+    conn: &mut SqliteConnection,
+    batches: impl Iterator<Item = &'a Batch>,
+) -> Option<Vec<Appended>> {
     sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await.ok()?;
     let mut ends = Vec::new();
     for batch in batches {
@@ -241,15 +256,24 @@ impl From<LogError> for Broke {
     }
 }
 
-async fn write(conn: &mut SqliteConnection, batch: &Batch, begin: &str, end: &str) -> Result<Appended, Broke> {
-    let Some((last, more)) = batch.records.chunks(ROWS).collect::<Vec<_>>().split_last().map(|(l, m)| (*l, m.to_vec()))
+async fn write(
+    conn: &mut SqliteConnection,
+    batch: &Batch,
+    begin: &str,
+    end: &str,
+) -> Result<Appended, Broke> {
+    let Some((last, more)) =
+        batch.records.chunks(ROWS).collect::<Vec<_>>().split_last().map(|(l, m)| (*l, m.to_vec()))
     else {
         return Ok(Appended::Done);
     };
-    let Some(no) = take_row(conn, batch, begin).await? else { return Ok(repeated_or_conflict(conn, batch).await?) };
+    let Some(no) = take_row(conn, batch, begin).await? else {
+        return Ok(repeated_or_conflict(conn, batch).await?);
+    };
     for (id, seq) in &batch.inputs {
         let sql = "INSERT INTO inputs (no, id, seq) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-        let done = sqlx::query(sql).bind(no).bind(id.as_str()).bind(*seq as i64).execute(&mut *conn).await;
+        let done =
+            sqlx::query(sql).bind(no).bind(id.as_str()).bind(*seq as i64).execute(&mut *conn).await;
         if done.map_err(classify)?.rows_affected() == 0 {
             return Ok(repeated_or_conflict(conn, batch).await?);
         }
@@ -275,14 +299,19 @@ async fn write(conn: &mut SqliteConnection, batch: &Batch, begin: &str, end: &st
 
 /// Begins the transaction and updates the session's row, if its `seq` is still the one the writer
 /// saw.
-async fn take_row(conn: &mut SqliteConnection, batch: &Batch, begin: &str) -> Result<Option<i64>, LogError> {
+async fn take_row(
+    conn: &mut SqliteConnection,
+    batch: &Batch,
+    begin: &str,
+) -> Result<Option<i64>, LogError> {
     let Some(last) = batch.records.last() else { return Ok(None) };
     let listing = &batch.listing;
     let sql = if batch.after == 0 {
         "INSERT INTO sessions (id, title, workspace, status, version, seq, chain, created, updated)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8) ON CONFLICT (id) DO NOTHING RETURNING no"
     } else {
-        "UPDATE sessions SET title = ?2, workspace = ?3, status = ?4, version = ?5, seq = ?6, chain = ?7, updated = ?8
+        "UPDATE sessions SET title = ?2, workspace = ?3, status = ?4, version = ?5, seq = ?6, \
+         chain = ?7, updated = ?8
          WHERE id = ?1 AND seq = ?9 RETURNING no"
     };
     let row = sqlx::query(AssertSqlSafe(format!("{begin}; {sql}")))
@@ -301,10 +330,17 @@ async fn take_row(conn: &mut SqliteConnection, batch: &Batch, begin: &str) -> Re
     row.map(|row| row.try_get(0).map_err(classify)).transpose()
 }
 
-async fn insert(conn: &mut SqliteConnection, no: i64, records: &[Record], then: &str) -> Result<(), sqlx::Error> {
+async fn insert(
+    conn: &mut SqliteConnection,
+    no: i64,
+    records: &[Record],
+    then: &str,
+) -> Result<(), sqlx::Error> {
     let values = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"; records.len()].join(", ");
-    let sql =
-        format!("INSERT INTO events (no, seq, at, cause, kind, v, must, prev, body, erased) VALUES {values}{then}");
+    let sql = format!(
+        "INSERT INTO events (no, seq, at, cause, kind, v, must, prev, body, erased) VALUES \
+         {values}{then}"
+    );
     let mut query = sqlx::query(AssertSqlSafe(sql));
     for record in records {
         let e = &record.envelope;
@@ -329,10 +365,18 @@ async fn insert(conn: &mut SqliteConnection, no: i64, records: &[Record], then: 
 
 /// A command that was already answered gets its first answer; anything else is a conflict with
 /// another writer.
-async fn repeated_or_conflict(conn: &mut SqliteConnection, batch: &Batch) -> Result<Appended, LogError> {
+async fn repeated_or_conflict(
+    conn: &mut SqliteConnection,
+    batch: &Batch,
+) -> Result<Appended, LogError> {
     for (id, _) in &batch.inputs {
-        let sql = "SELECT inputs.seq FROM inputs JOIN sessions USING (no) WHERE sessions.id = ?1 AND inputs.id = ?2";
-        let row = sqlx::query(sql).bind(batch.session.as_str()).bind(id.as_str()).fetch_optional(&mut *conn).await;
+        let sql = "SELECT inputs.seq FROM inputs JOIN sessions USING (no) WHERE sessions.id = ?1 \
+                   AND inputs.id = ?2";
+        let row = sqlx::query(sql)
+            .bind(batch.session.as_str())
+            .bind(id.as_str())
+            .fetch_optional(&mut *conn)
+            .await;
         if let Some(row) = row.map_err(classify)? {
             let seq: i64 = row.try_get(0).map_err(classify)?;
             return Ok(Appended::Repeated(id.clone(), seq.cast_unsigned()));
@@ -343,9 +387,11 @@ async fn repeated_or_conflict(conn: &mut SqliteConnection, batch: &Batch) -> Res
 
 async fn charge_day(conn: &mut SqliteConnection, charge: Charge) -> Result<Appended, LogError> {
     let sql = if charge.version == 0 {
-        "INSERT INTO ledger (day, micros, version) VALUES (?1, max(0, ?2), 1) ON CONFLICT (day) DO NOTHING"
+        "INSERT INTO ledger (day, micros, version) VALUES (?1, max(0, ?2), 1) ON CONFLICT (day) DO \
+         NOTHING"
     } else {
-        "UPDATE ledger SET micros = max(0, micros + ?2), version = version + 1 WHERE day = ?1 AND version = ?3"
+        "UPDATE ledger SET micros = max(0, micros + ?2), version = version + 1 WHERE day = ?1 AND \
+         version = ?3"
     };
     let mut query = sqlx::query(sql).bind(charge.day).bind(charge.micros);
     if charge.version > 0 {
@@ -367,9 +413,17 @@ async fn keep_small(conn: &mut SqliteConnection, no: i64, blob: &Blob) -> Result
         Some(Ok(small)) => (DEFLATED, Some(small)),
         Some(Err(whole)) => (AS_IT_IS, Some(whole)),
     };
-    let sql = "INSERT INTO blobs (hash, codec, size, bytes) VALUES (?1, ?4, ?2, ?3) ON CONFLICT DO NOTHING";
+    let sql = "INSERT INTO blobs (hash, codec, size, bytes) VALUES (?1, ?4, ?2, ?3) ON CONFLICT \
+               DO NOTHING";
     let hash = blob.hash.0.to_vec();
-    sqlx::query(sql).bind(&hash).bind(size).bind(bytes).bind(codec).execute(&mut *conn).await.map_err(classify)?;
+    sqlx::query(sql)
+        .bind(&hash)
+        .bind(size)
+        .bind(bytes)
+        .bind(codec)
+        .execute(&mut *conn)
+        .await
+        .map_err(classify)?;
     failpoint::hit("store.blob.after", "");
     let sql = "INSERT INTO blob_uses (no, hash) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
     sqlx::query(sql).bind(no).bind(&hash).execute(&mut *conn).await.map(drop).map_err(classify)

@@ -46,7 +46,9 @@ pub(crate) fn plain(codec: i64, size: i64, stored: Vec<u8>) -> Result<Vec<u8>, L
     let size = u64::try_from(size).unwrap_or(0).min(SMALL);
     let mut bytes = Vec::new();
     let mut reader = flate2::read::DeflateDecoder::new(stored.as_slice()).take(size);
-    reader.read_to_end(&mut bytes).map_err(|e| LogError::Damaged(format!("a blob cannot be decompressed: {e}")))?;
+    reader
+        .read_to_end(&mut bytes)
+        .map_err(|e| LogError::Damaged(format!("a blob cannot be decompressed: {e}")))?;
     Ok(bytes)
 }
 
@@ -104,7 +106,9 @@ impl Sqlite {
         let path = self.blob_path(blob.hash);
         failpoint::hit("store.file.before", "");
         let done = (|| {
-            let folder = path.parent().ok_or_else(|| std::io::Error::other("the path of a blob has no folder"))?;
+            let folder = path
+                .parent()
+                .ok_or_else(|| std::io::Error::other("the path of a blob has no folder"))?;
             if path.exists() {
                 return sync_folder(folder); // the process that wrote it may have died before this sync
             }
@@ -114,8 +118,11 @@ impl Sqlite {
                 sync_folder(&self.dir.join("blobs"))?;
             }
             // A unique name: another process may be writing the same bytes.
-            let part =
-                path.with_extension(format!("{}-{}.part", std::process::id(), PARTS.fetch_add(1, Ordering::Relaxed)));
+            let part = path.with_extension(format!(
+                "{}-{}.part",
+                std::process::id(),
+                PARTS.fetch_add(1, Ordering::Relaxed)
+            ));
             let part = Part(part);
             match &blob.file {
                 // Hard-link the file if possible; it is already complete and private.
@@ -139,7 +146,9 @@ impl Sqlite {
         })();
         failpoint::hit("store.file.after", "");
         done.map_err(|e| match e.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => LogError::Full(e.to_string()),
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                LogError::Full(e.to_string())
+            }
             _ => failed(e),
         })
     }
@@ -148,7 +157,8 @@ impl Sqlite {
         let mut slot = self.reader().await?;
         let Some(conn) = slot.as_mut() else { return Ok(None) };
         let sql = "SELECT codec, bytes, size FROM blobs WHERE hash = ?1";
-        let row = sqlx::query(sql).bind(hash.0.to_vec()).fetch_optional(conn).await.map_err(classify)?;
+        let row =
+            sqlx::query(sql).bind(hash.0.to_vec()).fetch_optional(conn).await.map_err(classify)?;
         let Some(row) = row else { return Ok(None) };
         let codec: i64 = row.try_get(0).map_err(classify)?;
         let bytes: Arc<[u8]> = match row.try_get::<Option<Vec<u8>>, _>(1).map_err(classify)? {

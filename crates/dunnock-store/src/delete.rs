@@ -20,7 +20,9 @@ pub(crate) fn branched_off(first: &Record) -> Option<SessionId> {
 }
 
 pub(crate) fn has_branch(branch: &SessionId) -> LogError {
-    LogError::Failed(format!("session {branch} was forked from it and needs its history; delete that one first"))
+    LogError::Failed(format!(
+        "session {branch} was forked from it and needs its history; delete that one first"
+    ))
 }
 
 impl Sqlite {
@@ -28,7 +30,10 @@ impl Sqlite {
         let mut writer = self.writer().await?;
         let conn = writer.conn()?;
         // Overwrite deleted data, in the tables and in the full-text index.
-        for sql in ["PRAGMA secure_delete = ON", "INSERT INTO words (words, rank) VALUES ('secure-delete', 1)"] {
+        for sql in [
+            "PRAGMA secure_delete = ON",
+            "INSERT INTO words (words, rank) VALUES ('secure-delete', 1)",
+        ] {
             sqlx::query(sql).execute(&mut *conn).await.map_err(classify)?;
         }
         sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(classify)?;
@@ -64,22 +69,40 @@ impl Sqlite {
 
 /// Deletes the rows. Returns the large blobs that no session uses any more; `None` if there is no
 /// such session.
-async fn remove(conn: &mut SqliteConnection, session: &SessionId) -> Result<Option<Vec<Hash>>, LogError> {
-    let row =
-        sqlx::query("SELECT no FROM sessions WHERE id = ?1").bind(session.as_str()).fetch_optional(&mut *conn).await;
+async fn remove(
+    conn: &mut SqliteConnection,
+    session: &SessionId,
+) -> Result<Option<Vec<Hash>>, LogError> {
+    let row = sqlx::query("SELECT no FROM sessions WHERE id = ?1")
+        .bind(session.as_str())
+        .fetch_optional(&mut *conn)
+        .await;
     let Some(row) = row.map_err(classify)? else { return Ok(None) };
     let no: i64 = row.try_get(0).map_err(classify)?;
     let sql = "SELECT sessions.id FROM events JOIN sessions USING (no)
-               WHERE events.seq = 1 AND events.kind = 'forked' AND json_extract(events.body, '$.from') = ?1 LIMIT 1";
-    let branch = sqlx::query(sql).bind(session.as_str()).fetch_optional(&mut *conn).await.map_err(classify)?;
+               WHERE events.seq = 1 AND events.kind = 'forked' AND json_extract(events.body, \
+               '$.from') = ?1 LIMIT 1";
+    let branch = sqlx::query(sql)
+        .bind(session.as_str())
+        .fetch_optional(&mut *conn)
+        .await
+        .map_err(classify)?;
     if let Some(branch) = branch {
         let id: String = branch.try_get(0).map_err(classify)?;
-        return Err(id.parse().map_or_else(|_| LogError::Damaged(format!("{id} is not an id")), |id| has_branch(&id)));
+        return Err(id.parse().map_or_else(
+            |_| LogError::Damaged(format!("{id} is not an id")),
+            |id| has_branch(&id),
+        ));
     }
     let only = "SELECT mine.hash FROM blob_uses AS mine
-                WHERE mine.no = ?1 AND NOT EXISTS (SELECT 1 FROM blob_uses AS other WHERE other.hash = mine.hash AND other.no <> ?1)";
+                WHERE mine.no = ?1 AND NOT EXISTS (SELECT 1 FROM blob_uses AS other WHERE \
+                other.hash = mine.hash AND other.no <> ?1)";
     let sql = format!("SELECT hash FROM blobs WHERE bytes IS NULL AND hash IN ({only})");
-    let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(no).fetch_all(&mut *conn).await.map_err(classify)?;
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(no)
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(classify)?;
     let mut files = Vec::new();
     for row in rows {
         let hash: Vec<u8> = row.try_get(0).map_err(classify)?;

@@ -2,7 +2,9 @@
 
 use crate::delete::{branched_off, has_branch};
 use crate::search::text_of;
-use dunnock_core::ports::{Appended, Batch, Blob, BoxFuture, Ledger, Listed, Log, LogError, SearchHit};
+use dunnock_core::ports::{
+    Appended, Batch, Blob, BoxFuture, Ledger, Listed, Log, LogError, SearchHit,
+};
 use dunnock_proto::{At, Hash, InputId, Record, Seq, SessionId};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,7 +97,12 @@ impl Log for Memory {
     ) -> BoxFuture<'a, Result<(), LogError>> {
         Box::pin(async move {
             let records: Vec<Record> = match self.inner().sessions.get(session) {
-                Some(s) => s.records.iter().skip(usize::try_from(after).unwrap_or(usize::MAX)).cloned().collect(),
+                Some(s) => s
+                    .records
+                    .iter()
+                    .skip(usize::try_from(after).unwrap_or(usize::MAX))
+                    .cloned()
+                    .collect(),
                 None => Vec::new(),
             };
             for record in records {
@@ -112,13 +119,22 @@ impl Log for Memory {
         session: &'a SessionId,
         input: &'a InputId,
     ) -> BoxFuture<'a, Result<Option<Seq>, LogError>> {
-        Box::pin(async move { Ok(self.inner().sessions.get(session).and_then(|s| s.inputs.get(input)).copied()) })
+        Box::pin(async move {
+            Ok(self.inner().sessions.get(session).and_then(|s| s.inputs.get(input)).copied())
+        })
     }
 
-    fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> BoxFuture<'a, Result<(), LogError>> {
+    fn keep<'a>(
+        &'a self,
+        session: &'a SessionId,
+        blob: &'a Blob,
+    ) -> BoxFuture<'a, Result<(), LogError>> {
         Box::pin(async move {
             let mut inner = self.inner();
-            let known = inner.sessions.get_mut(session).ok_or_else(|| LogError::Failed("no such session".into()))?;
+            let known = inner
+                .sessions
+                .get_mut(session)
+                .ok_or_else(|| LogError::Failed("no such session".into()))?;
             known.blobs.push(blob.hash);
             inner.blobs.insert(blob.hash, blob.bytes.clone());
             Ok(())
@@ -129,7 +145,11 @@ impl Log for Memory {
         Box::pin(async move { Ok(self.inner().blobs.get(&hash).cloned()) })
     }
 
-    fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> BoxFuture<'a, Result<Vec<Listed>, LogError>> {
+    fn list<'a>(
+        &'a self,
+        workspace: Option<&'a str>,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Listed>, LogError>> {
         Box::pin(async move {
             let inner = self.inner();
             let mut rows: Vec<_> = inner.sessions.iter().collect();
@@ -149,17 +169,32 @@ impl Log for Memory {
         })
     }
 
-    fn uses<'a>(&'a self, session: &'a SessionId, blob: Hash) -> BoxFuture<'a, Result<bool, LogError>> {
-        Box::pin(async move { Ok(self.inner().sessions.get(session).is_some_and(|s| s.blobs.contains(&blob))) })
+    fn uses<'a>(
+        &'a self,
+        session: &'a SessionId,
+        blob: Hash,
+    ) -> BoxFuture<'a, Result<bool, LogError>> {
+        Box::pin(async move {
+            Ok(self.inner().sessions.get(session).is_some_and(|s| s.blobs.contains(&blob)))
+        })
     }
     fn find<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<SessionId>, LogError>> {
         Box::pin(async move {
             let inner = self.inner();
-            Ok(inner.sessions.keys().filter(|id| id.as_str().starts_with(prefix)).take(2).cloned().collect())
+            Ok(inner
+                .sessions
+                .keys()
+                .filter(|id| id.as_str().starts_with(prefix))
+                .take(2)
+                .cloned()
+                .collect())
         })
     }
 
-    fn tip<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, LogError>> {
+    fn tip<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, LogError>> {
         Box::pin(async move {
             let inner = self.inner();
             let last = inner.sessions.get(session).and_then(|s| s.records.last());
@@ -171,16 +206,25 @@ impl Log for Memory {
         Box::pin(async move { Ok(0) })
     }
 
-    fn search<'a>(&'a self, words: &'a str, limit: u32) -> BoxFuture<'a, Result<Vec<SearchHit>, LogError>> {
+    fn search<'a>(
+        &'a self,
+        words: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<SearchHit>, LogError>> {
         Box::pin(async move {
             let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
             let inner = self.inner();
-            let all = inner.sessions.iter().flat_map(|(id, s)| s.records.iter().map(move |r| (id, r)));
+            let all =
+                inner.sessions.iter().flat_map(|(id, s)| s.records.iter().map(move |r| (id, r)));
             let found = all.filter_map(|(id, record)| {
                 let text = text_of(record)?;
                 let lower = text.to_lowercase();
                 let hit = !words.is_empty() && words.iter().all(|w| lower.contains(w.as_str()));
-                hit.then(|| SearchHit { session: id.clone(), seq: record.envelope.seq, excerpt: text })
+                hit.then(|| SearchHit {
+                    session: id.clone(),
+                    seq: record.envelope.seq,
+                    excerpt: text,
+                })
             });
             Ok(found.take(limit as usize).collect())
         })

@@ -74,7 +74,8 @@ impl Sqlite {
             Err(LogError::Damaged(why)) => {
                 // No other process may be writing to the file that is moved aside.
                 in_use.try_lock().map_err(|_| {
-                    let todo = "end the other dunnock processes, then start again: the database will be rebuilt";
+                    let todo = "end the other dunnock processes, then start again: the database \
+                                will be rebuilt";
                     LogError::Damaged(format!("{why}; {todo}"))
                 })?;
                 let path = dir.join(NAME);
@@ -112,7 +113,10 @@ impl Sqlite {
         // Query every column of every table once, so that schema damage shows here and not in the
         // middle of work.
         for probe in schema::PROBES {
-            sqlx::query(*probe).fetch_optional(&mut write).await.map_err(|e| misfit(classify(e)))?;
+            sqlx::query(*probe)
+                .fetch_optional(&mut write)
+                .await
+                .map_err(|e| misfit(classify(e)))?;
         }
         Ok((write, connect(&path).await?))
     }
@@ -136,7 +140,9 @@ impl Sqlite {
         Ok(Writer { slot, begun: false, _held: held })
     }
 
-    pub(crate) async fn reader(&self) -> Result<MutexGuard<'_, Option<SqliteConnection>>, LogError> {
+    pub(crate) async fn reader(
+        &self,
+    ) -> Result<MutexGuard<'_, Option<SqliteConnection>>, LogError> {
         let mut slot = self.read.lock().await;
         if slot.is_none() {
             *slot = Some(connect(&self.dir.join(NAME)).await?);
@@ -255,7 +261,9 @@ async fn hold(gate: &Arc<File>) -> Result<Held, LogError> {
         Err(std::fs::TryLockError::WouldBlock) => {
             // `Held` is made inside: if the caller is gone, the lock is released.
             let waiting = gate.clone();
-            let locked = tokio::task::spawn_blocking(move || waiting.lock().map(|()| Held(waiting.clone()))).await;
+            let locked =
+                tokio::task::spawn_blocking(move || waiting.lock().map(|()| Held(waiting.clone())))
+                    .await;
             return locked.map_err(failed)?.map_err(failed);
         }
         Err(std::fs::TryLockError::Error(e)) => return Err(failed(e)),
@@ -272,10 +280,12 @@ impl Sqlite {
             && let Ok(mut writer) = self.writer().await
             && let Ok(conn) = writer.conn()
         {
-            let _ =
-                sqlx::query("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = 10000")
-                    .execute(conn)
-                    .await;
+            let _ = sqlx::query(
+                "PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = \
+                 10000",
+            )
+            .execute(conn)
+            .await;
         }
     }
 }
@@ -306,7 +316,9 @@ pub(crate) fn failed(error: impl std::fmt::Display) -> LogError {
 /// What an SQLite error means for the log. A failed commit is judged by its caller.
 pub(crate) fn classify(error: sqlx::Error) -> LogError {
     let code = match &error {
-        sqlx::Error::Database(e) => e.code().and_then(|c| c.parse::<u32>().ok()).unwrap_or(0) & 0xff,
+        sqlx::Error::Database(e) => {
+            e.code().and_then(|c| c.parse::<u32>().ok()).unwrap_or(0) & 0xff
+        }
         _ => 0,
     };
     match code {
@@ -343,9 +355,10 @@ fn misfit(error: LogError) -> LogError {
 fn migration(error: sqlx::migrate::MigrateError) -> LogError {
     use sqlx::migrate::MigrateError as E;
     match error {
-        E::VersionMissing(v) | E::VersionTooNew(v, _) => {
-            failed(format!("a later release wrote this database (format {v}); use that release, or another --data-dir"))
-        }
+        E::VersionMissing(v) | E::VersionTooNew(v, _) => failed(format!(
+            "a later release wrote this database (format {v}); use that release, or another \
+             --data-dir"
+        )),
         E::VersionMismatch(_) | E::Dirty(_) => LogError::Damaged(error.to_string()),
         E::Execute(e) | E::ExecuteMigration(e, _) => misfit(classify(e)),
         other => failed(other),

@@ -1,7 +1,9 @@
 //! Reads events and lists.
 
 use crate::open::{Sqlite, classify, failed};
-use dunnock_core::ports::{Appended, Batch, Blob, BoxFuture, Ledger, Listed, Log, LogError, SearchHit};
+use dunnock_core::ports::{
+    Appended, Batch, Blob, BoxFuture, Ledger, Listed, Log, LogError, SearchHit,
+};
 use dunnock_proto::{At, Body, Envelope, Hash, InputId, Need, Record, Seq, SessionId};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
@@ -25,7 +27,10 @@ impl Log for Sqlite {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
-            let Some((no, seq)) = number(conn, session).await.map_err(|e| self.mark_damage(e))? else { return Ok(()) };
+            let Some((no, seq)) = number(conn, session).await.map_err(|e| self.mark_damage(e))?
+            else {
+                return Ok(());
+            };
             let end = read_events(conn, no, after, seq, PAGE, each).await;
             end.map_err(|e| self.mark_damage(e))
         })
@@ -47,14 +52,24 @@ impl Log for Sqlite {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
-            let sql =
-                "SELECT inputs.seq FROM inputs JOIN sessions USING (no) WHERE sessions.id = ?1 AND inputs.id = ?2";
-            let row = sqlx::query(sql).bind(session.as_str()).bind(input.as_str()).fetch_optional(conn).await;
-            row.map_err(classify)?.map(|r| r.try_get::<i64, _>(0).map(i64::cast_unsigned).map_err(classify)).transpose()
+            let sql = "SELECT inputs.seq FROM inputs JOIN sessions USING (no) WHERE sessions.id = \
+                       ?1 AND inputs.id = ?2";
+            let row = sqlx::query(sql)
+                .bind(session.as_str())
+                .bind(input.as_str())
+                .fetch_optional(conn)
+                .await;
+            row.map_err(classify)?
+                .map(|r| r.try_get::<i64, _>(0).map(i64::cast_unsigned).map_err(classify))
+                .transpose()
         })
     }
 
-    fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> BoxFuture<'a, Result<(), LogError>> {
+    fn keep<'a>(
+        &'a self,
+        session: &'a SessionId,
+        blob: &'a Blob,
+    ) -> BoxFuture<'a, Result<(), LogError>> {
         Box::pin(self.keep_blob(session, blob))
     }
 
@@ -62,13 +77,19 @@ impl Log for Sqlite {
         Box::pin(self.read_blob(hash))
     }
 
-    fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> BoxFuture<'a, Result<Vec<Listed>, LogError>> {
+    fn list<'a>(
+        &'a self,
+        workspace: Option<&'a str>,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Listed>, LogError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
-            let sql = "SELECT id, title, workspace, status, created, updated, version, seq FROM sessions
+            let sql = "SELECT id, title, workspace, status, created, updated, version, seq FROM \
+                       sessions
                        WHERE ?1 IS NULL OR workspace = ?1 ORDER BY created DESC, no DESC LIMIT ?2";
-            let rows = sqlx::query(sql).bind(workspace).bind(i64::from(limit)).fetch_all(conn).await;
+            let rows =
+                sqlx::query(sql).bind(workspace).bind(i64::from(limit)).fetch_all(conn).await;
             let rows = rows.map_err(classify).map_err(|e| self.mark_damage(e))?;
             // One bad row does not hide the others; the next start moves the database aside and
             // reports what was lost.
@@ -80,22 +101,35 @@ impl Log for Sqlite {
         })
     }
 
-    fn listed<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<Listed>, LogError>> {
+    fn listed<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<Listed>, LogError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
-            let sql = "SELECT id, title, workspace, status, created, updated, version, seq FROM sessions WHERE id = ?1";
+            let sql = "SELECT id, title, workspace, status, created, updated, version, seq FROM \
+                       sessions WHERE id = ?1";
             let row = sqlx::query(sql).bind(session.as_str()).fetch_optional(conn).await;
             row.map_err(classify).map_err(|e| self.mark_damage(e))?.as_ref().map(listed).transpose()
         })
     }
 
-    fn uses<'a>(&'a self, session: &'a SessionId, blob: Hash) -> BoxFuture<'a, Result<bool, LogError>> {
+    fn uses<'a>(
+        &'a self,
+        session: &'a SessionId,
+        blob: Hash,
+    ) -> BoxFuture<'a, Result<bool, LogError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
-            let sql = "SELECT 1 FROM blob_uses JOIN sessions USING (no) WHERE sessions.id = ?1 AND hash = ?2";
-            let row = sqlx::query(sql).bind(session.as_str()).bind(blob.0.to_vec()).fetch_optional(conn).await;
+            let sql = "SELECT 1 FROM blob_uses JOIN sessions USING (no) WHERE sessions.id = ?1 \
+                       AND hash = ?2";
+            let row = sqlx::query(sql)
+                .bind(session.as_str())
+                .bind(blob.0.to_vec())
+                .fetch_optional(conn)
+                .await;
             Ok(row.map_err(classify)?.is_some())
         })
     }
@@ -104,18 +138,28 @@ impl Log for Sqlite {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
-            let sql = "SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id LIMIT 2";
+            let sql =
+                "SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id LIMIT 2";
             let rows = sqlx::query(sql).bind(prefix).fetch_all(conn).await.map_err(classify)?;
-            rows.iter().map(|r| r.try_get::<&str, _>(0).map_err(classify)?.parse().map_err(damaged)).collect()
+            rows.iter()
+                .map(|r| r.try_get::<&str, _>(0).map_err(classify)?.parse().map_err(damaged))
+                .collect()
         })
     }
 
-    fn tip<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, LogError>> {
+    fn tip<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, LogError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
             let sql = "SELECT seq, chain FROM sessions WHERE id = ?1";
-            let row = sqlx::query(sql).bind(session.as_str()).fetch_optional(conn).await.map_err(classify)?;
+            let row = sqlx::query(sql)
+                .bind(session.as_str())
+                .fetch_optional(conn)
+                .await
+                .map_err(classify)?;
             let Some(row) = row else { return Ok(None) };
             let chain: &[u8] = row.try_get(1).map_err(classify)?;
             let seq: i64 = row.try_get(0).map_err(classify)?;
@@ -127,7 +171,11 @@ impl Log for Sqlite {
         Box::pin(self.bring_index_up_to_date(session))
     }
 
-    fn search<'a>(&'a self, words: &'a str, limit: u32) -> BoxFuture<'a, Result<Vec<SearchHit>, LogError>> {
+    fn search<'a>(
+        &'a self,
+        words: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<SearchHit>, LogError>> {
         Box::pin(self.find_words(words, limit))
     }
 
@@ -135,10 +183,15 @@ impl Log for Sqlite {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
-            let row = sqlx::query("SELECT micros, version FROM ledger WHERE day = ?1").bind(day).fetch_optional(conn);
+            let row = sqlx::query("SELECT micros, version FROM ledger WHERE day = ?1")
+                .bind(day)
+                .fetch_optional(conn);
             let Some(row) = row.await.map_err(classify)? else { return Ok(Ledger::default()) };
             let version: i64 = row.try_get(1).map_err(classify)?;
-            Ok(Ledger { micros: row.try_get(0).map_err(classify)?, version: version.cast_unsigned() })
+            Ok(Ledger {
+                micros: row.try_get(0).map_err(classify)?,
+                version: version.cast_unsigned(),
+            })
         })
     }
 
@@ -153,8 +206,14 @@ impl Log for Sqlite {
 }
 
 /// The row number of a session and its number of events.
-pub(crate) async fn number(conn: &mut SqliteConnection, id: &SessionId) -> Result<Option<(i64, Seq)>, LogError> {
-    let row = sqlx::query("SELECT no, seq FROM sessions WHERE id = ?1").bind(id.as_str()).fetch_optional(conn).await;
+pub(crate) async fn number(
+    conn: &mut SqliteConnection,
+    id: &SessionId,
+) -> Result<Option<(i64, Seq)>, LogError> {
+    let row = sqlx::query("SELECT no, seq FROM sessions WHERE id = ?1")
+        .bind(id.as_str())
+        .fetch_optional(conn)
+        .await;
     let Some(row) = row.map_err(classify)? else { return Ok(None) };
     let seq: i64 = row.try_get(1).map_err(classify)?;
     Ok(Some((row.try_get(0).map_err(classify)?, seq.cast_unsigned())))
@@ -194,7 +253,8 @@ pub(crate) async fn read_events(
             .await;
         }
         for line in text.split('\x1e') {
-            let record = record(line).ok_or_else(|| damaged(format!("the event after {at} cannot be read")))?;
+            let record = record(line)
+                .ok_or_else(|| damaged(format!("the event after {at} cannot be read")))?;
             at = record.envelope.seq;
             if !each(record) {
                 return Ok(());
@@ -212,11 +272,27 @@ pub(crate) async fn read_events(
     Ok(())
 }
 
-async fn fetch(conn: &mut SqliteConnection, no: i64, after: Seq, last: Seq, page: i64) -> Result<SqliteRow, LogError> {
-    let sql = "SELECT group_concat(seq || x'1f' || at || x'1f' || cause || x'1f' || kind || x'1f' || v || x'1f' ||
-                   must || x'1f' || hex(prev) || x'1f' || coalesce(hex(erased), '') || x'1f' || coalesce(body, ''), x'1e')
-               FROM (SELECT * FROM events WHERE no = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4)";
-    sqlx::query(sql).bind(no).bind(after as i64).bind(last as i64).bind(page).fetch_one(conn).await.map_err(classify)
+async fn fetch(
+    conn: &mut SqliteConnection,
+    no: i64,
+    after: Seq,
+    last: Seq,
+    page: i64,
+) -> Result<SqliteRow, LogError> {
+    let sql = "SELECT group_concat(seq || x'1f' || at || x'1f' || cause || x'1f' || kind || x'1f' \
+               || v || x'1f' ||
+                   must || x'1f' || hex(prev) || x'1f' || coalesce(hex(erased), '') || x'1f' || \
+               coalesce(body, ''), x'1e')
+               FROM (SELECT * FROM events WHERE no = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq \
+               LIMIT ?4)";
+    sqlx::query(sql)
+        .bind(no)
+        .bind(after as i64)
+        .bind(last as i64)
+        .bind(page)
+        .fetch_one(conn)
+        .await
+        .map_err(classify)
 }
 
 fn record(line: &str) -> Option<Record> {

@@ -152,14 +152,16 @@ async fn carry_blobs(
     id: &SessionId,
     mut wanted: BTreeSet<Hash>,
 ) -> Result<u64, LogError> {
-    let used = sqlx::query("SELECT hash FROM blob_uses WHERE no = ?1").bind(no).fetch_all(&mut *old).await;
+    let used =
+        sqlx::query("SELECT hash FROM blob_uses WHERE no = ?1").bind(no).fetch_all(&mut *old).await;
     for row in used.unwrap_or_default() {
         wanted.extend(row.try_get::<&[u8], _>(0).ok().and_then(|b| b.try_into().ok()).map(Hash));
     }
     let mut lost = 0;
     for hash in wanted {
         let sql = "SELECT codec, size, bytes FROM blobs WHERE hash = ?1";
-        let row = sqlx::query(sql).bind(hash.0.to_vec()).fetch_optional(&mut *old).await.ok().flatten();
+        let row =
+            sqlx::query(sql).bind(hash.0.to_vec()).fetch_optional(&mut *old).await.ok().flatten();
         let bytes = row.as_ref().and_then(|r| r.try_get::<Option<Vec<u8>>, _>(2).ok()).flatten();
         let number = |n: usize| row.as_ref().and_then(|r| r.try_get::<i64, _>(n).ok()).unwrap_or(0);
         let bytes = bytes.and_then(|bytes| plain(number(0), number(1), bytes).ok());
@@ -180,23 +182,40 @@ async fn carry_blobs(
         };
         let mut writer = store.writer().await?;
         let conn = writer.conn()?;
-        let sql = "INSERT INTO blobs (hash, codec, size, bytes) VALUES (?1, 0, ?2, ?3) ON CONFLICT DO NOTHING";
+        let sql = "INSERT INTO blobs (hash, codec, size, bytes) VALUES (?1, 0, ?2, ?3) ON \
+                   CONFLICT DO NOTHING";
         let keep = sqlx::query(sql).bind(hash.0.to_vec()).bind(size.cast_signed()).bind(bytes);
         keep.execute(&mut *conn).await.map_err(classify)?;
-        let sql = "INSERT INTO blob_uses (no, hash) SELECT no, ?2 FROM sessions WHERE id = ?1 ON CONFLICT DO NOTHING";
-        sqlx::query(sql).bind(id.as_str()).bind(hash.0.to_vec()).execute(conn).await.map_err(classify)?;
+        let sql = "INSERT INTO blob_uses (no, hash) SELECT no, ?2 FROM sessions WHERE id = ?1 ON \
+                   CONFLICT DO NOTHING";
+        sqlx::query(sql)
+            .bind(id.as_str())
+            .bind(hash.0.to_vec())
+            .execute(conn)
+            .await
+            .map_err(classify)?;
     }
     Ok(lost)
 }
 
 async fn carry_ledger(old: &mut sqlx::SqliteConnection, store: &Sqlite) -> Result<(), LogError> {
-    let rows = sqlx::query("SELECT day, micros, version FROM ledger").fetch_all(&mut *old).await.unwrap_or_default();
+    let rows = sqlx::query("SELECT day, micros, version FROM ledger")
+        .fetch_all(&mut *old)
+        .await
+        .unwrap_or_default();
     let mut writer = store.writer().await?;
     for row in rows {
         let number = |n: usize| row.try_get::<i64, _>(n).ok();
         if let (Some(day), Some(micros), Some(version)) = (number(0), number(1), number(2)) {
-            let sql = "INSERT INTO ledger (day, micros, version) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-            sqlx::query(sql).bind(day).bind(micros).bind(version).execute(writer.conn()?).await.map_err(classify)?;
+            let sql = "INSERT INTO ledger (day, micros, version) VALUES (?1, ?2, ?3) ON CONFLICT \
+                       DO NOTHING";
+            sqlx::query(sql)
+                .bind(day)
+                .bind(micros)
+                .bind(version)
+                .execute(writer.conn()?)
+                .await
+                .map_err(classify)?;
         }
     }
     Ok(())
@@ -209,7 +228,9 @@ async fn sessions(conn: &mut sqlx::SqliteConnection) -> Vec<(i64, SessionId, u64
     let mut after = 0i64;
     loop {
         let sql = "SELECT no, id, seq FROM sessions WHERE no > ?1 ORDER BY no LIMIT 1";
-        let Ok(Some(row)) = sqlx::query(sql).bind(after).fetch_optional(&mut *conn).await else { return found };
+        let Ok(Some(row)) = sqlx::query(sql).bind(after).fetch_optional(&mut *conn).await else {
+            return found;
+        };
         // A damaged tree may return rows that were not asked for: only move forwards, or stop.
         let Some(no) = row.try_get::<i64, _>(0).ok().filter(|no| *no > after) else { return found };
         after = no;
@@ -225,12 +246,16 @@ async fn carry(store: &Sqlite, session: &SessionId, records: Vec<Record>) -> Res
     for record in &records {
         match record.decode() {
             Decoded::Known(event) => apply(&mut s, &event),
-            Decoded::Unknown(why) => s.skip(&record.envelope.kind, &why, record.envelope.need == Need::Must),
+            Decoded::Unknown(why) => {
+                s.skip(&record.envelope.kind, &why, record.envelope.need == Need::Must)
+            }
         }
     }
     let inputs = records.iter().filter_map(|r| match &r.envelope.cause {
         dunnock_proto::Cause::Input(id) => Some((id.clone(), r.envelope.seq)),
-        dunnock_proto::Cause::Report | dunnock_proto::Cause::Driver | dunnock_proto::Cause::Other(_) => None,
+        dunnock_proto::Cause::Report
+        | dunnock_proto::Cause::Driver
+        | dunnock_proto::Cause::Other(_) => None,
     });
     let inputs: std::collections::BTreeMap<_, _> = inputs.collect();
     let listing = Listing {
@@ -241,6 +266,7 @@ async fn carry(store: &Sqlite, session: &SessionId, records: Vec<Record>) -> Res
     };
     let inputs = inputs.into_iter().collect();
     let session = session.clone();
-    let batch = Batch { session, after: 0, records, inputs, blobs: Vec::new(), listing, charge: None };
+    let batch =
+        Batch { session, after: 0, records, inputs, blobs: Vec::new(), listing, charge: None };
     store.append(batch).await.map(drop)
 }

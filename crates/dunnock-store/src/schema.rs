@@ -67,20 +67,28 @@ CREATE VIRTUAL TABLE words USING fts5 (text);  -- rowid: the event's id
 
 /// Detects a database from a development build before the first release: it stored events in
 /// another table.
-pub(crate) const BEFORE_RELEASE: &str = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'facts'";
+pub(crate) const BEFORE_RELEASE: &str =
+    "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'facts'";
 
 /// Every migration so far, oldest first. A released migration never changes.
 pub(crate) fn migrator() -> Migrator {
-    let first =
-        Migration::new(1, Cow::Borrowed("first"), MigrationType::Simple, sqlx::SqlStr::from_static(FIRST), false);
+    let first = Migration::new(
+        1,
+        Cow::Borrowed("first"),
+        MigrationType::Simple,
+        sqlx::SqlStr::from_static(FIRST),
+        false,
+    );
     Migrator::with_migrations(vec![first])
 }
 
 /// One query per table, naming every column.
 pub(crate) const PROBES: &[&str] = &[
-    "SELECT count(*) FROM (SELECT no, id, title, workspace, status, created, updated, version, seq, chain FROM sessions
+    "SELECT count(*) FROM (SELECT no, id, title, workspace, status, created, updated, version, \
+     seq, chain FROM sessions
      ORDER BY created DESC, no DESC LIMIT 1000)",
-    "SELECT id, no, seq, at, cause, kind, v, must, prev, body, erased FROM events ORDER BY id DESC LIMIT 1",
+    "SELECT id, no, seq, at, cause, kind, v, must, prev, body, erased FROM events ORDER BY id \
+     DESC LIMIT 1",
     "SELECT no, id, seq FROM inputs LIMIT 1",
     "SELECT hash, codec, size, bytes FROM blobs LIMIT 1",
     "SELECT no, hash FROM blob_uses LIMIT 1",

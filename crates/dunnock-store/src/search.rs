@@ -11,13 +11,21 @@ use sqlx::Row;
 const SHARE: u64 = 500;
 
 impl Sqlite {
-    pub(crate) async fn bring_index_up_to_date(&self, session: Option<&SessionId>) -> Result<u64, LogError> {
+    pub(crate) async fn bring_index_up_to_date(
+        &self,
+        session: Option<&SessionId>,
+    ) -> Result<u64, LogError> {
         let behind: Vec<i64> = {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
             let sql = "SELECT sessions.no FROM sessions LEFT JOIN indexed USING (no)
-                       WHERE coalesce(indexed.seq, 0) < sessions.seq AND (?1 IS NULL OR sessions.id = ?1)";
-            let rows = sqlx::query(sql).bind(session.map(SessionId::as_str)).fetch_all(conn).await.map_err(classify)?;
+                       WHERE coalesce(indexed.seq, 0) < sessions.seq AND (?1 IS NULL OR \
+                       sessions.id = ?1)";
+            let rows = sqlx::query(sql)
+                .bind(session.map(SessionId::as_str))
+                .fetch_all(conn)
+                .await
+                .map_err(classify)?;
             rows.iter().map(|row| row.try_get(0).map_err(classify)).collect::<Result<_, _>>()?
         };
         let mut done = 0;
@@ -33,9 +41,11 @@ impl Sqlite {
         loop {
             let mut writer = self.writer().await?;
             let conn = writer.conn()?;
-            let sql = "SELECT coalesce(indexed.seq, 0), sessions.seq FROM sessions LEFT JOIN indexed USING (no)
+            let sql = "SELECT coalesce(indexed.seq, 0), sessions.seq FROM sessions LEFT JOIN \
+                       indexed USING (no)
                        WHERE sessions.no = ?1";
-            let row = sqlx::query(sql).bind(no).fetch_optional(&mut *conn).await.map_err(classify)?;
+            let row =
+                sqlx::query(sql).bind(no).fetch_optional(&mut *conn).await.map_err(classify)?;
             let Some(row) = row else { return Ok(done) };
             let from = row.try_get::<i64, _>(0).map_err(classify)?.cast_unsigned();
             let to = row.try_get::<i64, _>(1).map_err(classify)?.cast_unsigned().min(from + SHARE);
@@ -53,10 +63,17 @@ impl Sqlite {
             let filled = async {
                 sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await?;
                 for (seq, text) in words {
-                    let sql = "INSERT INTO words (rowid, text) SELECT id, ?3 FROM events WHERE no = ?1 AND seq = ?2";
-                    sqlx::query(sql).bind(no).bind(seq.cast_signed()).bind(text).execute(&mut *conn).await?;
+                    let sql = "INSERT INTO words (rowid, text) SELECT id, ?3 FROM events WHERE no \
+                               = ?1 AND seq = ?2";
+                    sqlx::query(sql)
+                        .bind(no)
+                        .bind(seq.cast_signed())
+                        .bind(text)
+                        .execute(&mut *conn)
+                        .await?;
                 }
-                let sql = "INSERT INTO indexed (no, seq) VALUES (?1, ?2) ON CONFLICT (no) DO UPDATE SET seq = ?2";
+                let sql = "INSERT INTO indexed (no, seq) VALUES (?1, ?2) ON CONFLICT (no) DO \
+                           UPDATE SET seq = ?2";
                 sqlx::query(sql).bind(no).bind(to.cast_signed()).execute(&mut *conn).await?;
                 sqlx::query("COMMIT").execute(&mut *conn).await
             }
@@ -70,22 +87,33 @@ impl Sqlite {
         }
     }
 
-    pub(crate) async fn find_words(&self, words: &str, limit: u32) -> Result<Vec<SearchHit>, LogError> {
+    pub(crate) async fn find_words(
+        &self,
+        words: &str,
+        limit: u32,
+    ) -> Result<Vec<SearchHit>, LogError> {
         // Quote each word, so that what the user types is never parsed as query syntax.
-        let quoted: Vec<String> = words.split_whitespace().map(|w| format!("\"{}\"", w.replace('"', "\"\""))).collect();
+        let quoted: Vec<String> =
+            words.split_whitespace().map(|w| format!("\"{}\"", w.replace('"', "\"\""))).collect();
         if quoted.is_empty() {
             return Ok(Vec::new());
         }
         let mut slot = self.reader().await?;
         let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
-        let sql = "SELECT sessions.id, events.seq, snippet(words, 0, '', '', ' ... ', 12) FROM words
+        let sql = "SELECT sessions.id, events.seq, snippet(words, 0, '', '', ' ... ', 12) FROM \
+                   words
                    JOIN events ON events.id = words.rowid JOIN sessions ON sessions.no = events.no
                    WHERE words MATCH ?1 ORDER BY rank LIMIT ?2";
-        let rows = sqlx::query(sql).bind(quoted.join(" ")).bind(i64::from(limit)).fetch_all(conn).await;
+        let rows =
+            sqlx::query(sql).bind(quoted.join(" ")).bind(i64::from(limit)).fetch_all(conn).await;
         let found = |row: &sqlx::sqlite::SqliteRow| {
             let seq: i64 = row.try_get(1).map_err(classify)?;
             let session = row.try_get::<&str, _>(0).map_err(classify)?.parse().map_err(damaged)?;
-            Ok(SearchHit { session, seq: seq.cast_unsigned(), excerpt: row.try_get(2).map_err(classify)? })
+            Ok(SearchHit {
+                session,
+                seq: seq.cast_unsigned(),
+                excerpt: row.try_get(2).map_err(classify)?,
+            })
         };
         rows.map_err(classify)?.iter().map(found).collect()
     }

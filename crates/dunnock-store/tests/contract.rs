@@ -1,4 +1,5 @@
-//! The contract of a log, written against the port alone: another store is run through it unchanged.
+//! The contract of a log, written against the port alone: another store is run through it
+//! unchanged.
 
 use dunnock_core::Status;
 use dunnock_core::ports::{Appended, Batch, Blob, Charge, Ledger, Listing, Log, LogError};
@@ -45,13 +46,22 @@ impl Writer {
         let after = self.seq;
         let mut records = Vec::new();
         for event in events {
-            let record = seal(self.seq, self.chain, At(1000 + self.seq as i64), Cause::Driver, event);
+            let record =
+                seal(self.seq, self.chain, At(1000 + self.seq as i64), Cause::Driver, event);
             (self.seq, self.chain) = (record.envelope.seq, record.chain());
             records.push(record);
         }
         let inputs = inputs.iter().map(|id| (id.parse().unwrap(), self.seq)).collect();
         let listing = listing("a title");
-        Batch { session: self.session.clone(), after, records, inputs, blobs: Vec::new(), listing, charge: None }
+        Batch {
+            session: self.session.clone(),
+            after,
+            records,
+            inputs,
+            blobs: Vec::new(),
+            listing,
+            charge: None,
+        }
     }
 }
 
@@ -113,7 +123,9 @@ mod rules {
         let (own, shared) = (Blob::new(vec![1; 3 << 20]), Blob::new(vec![2; 3 << 20]));
         let (small, small_shared) = (Blob::new(vec![1; 9]), Blob::new(vec![2; 9]));
         let all = vec![own.clone(), shared.clone(), small.clone(), small_shared.clone()];
-        log.append(Batch { blobs: all, ..a.batch(&[said("alpha wren")], &["in-1"]) }).await.unwrap();
+        log.append(Batch { blobs: all, ..a.batch(&[said("alpha wren")], &["in-1"]) })
+            .await
+            .unwrap();
         let some = vec![shared.clone(), small_shared.clone()];
         log.append(Batch { blobs: some, ..b.batch(&[said("beta wren")], &[]) }).await.unwrap();
         log.index(None).await.unwrap();
@@ -124,12 +136,16 @@ mod rules {
         assert_eq!(log.answered(&session(1), &"in-1".parse().unwrap()).await, Ok(None));
         assert_eq!(log.search("wren", 9).await.unwrap().len(), 1);
         assert_eq!(log.list(None, 9).await.unwrap().len(), 1);
-        for (blob, there) in [(&own, false), (&small, false), (&shared, true), (&small_shared, true)] {
+        for (blob, there) in
+            [(&own, false), (&small, false), (&shared, true), (&small_shared, true)]
+        {
             assert_eq!(log.blob(blob.hash).await.unwrap().is_some(), there);
         }
         // The same blobs and the same id may come again.
         let mut again = Writer::new(session(1));
-        log.append(Batch { blobs: vec![own.clone()], ..again.batch(&[said("alpha")], &[]) }).await.unwrap();
+        log.append(Batch { blobs: vec![own.clone()], ..again.batch(&[said("alpha")], &[]) })
+            .await
+            .unwrap();
         assert_eq!(log.blob(own.hash).await.unwrap().unwrap(), own.bytes);
     }
 
@@ -138,7 +154,9 @@ mod rules {
         let (config, workspace, app) = (Config::default(), "/w".to_owned(), "0".to_owned());
         let forked = Forked { from: session(1), at: 1, workspace, app, config, step: Step(0) };
         log.append(Writer::new(session(2)).batch(&[forked.into()], &[])).await.unwrap();
-        assert!(matches!(log.delete(&session(1)).await, Err(LogError::Failed(why)) if why.contains("session002")));
+        assert!(
+            matches!(log.delete(&session(1)).await, Err(LogError::Failed(why)) if why.contains("session002"))
+        );
         assert_eq!(log.delete(&session(2)).await, Ok(true));
         assert_eq!(log.delete(&session(1)).await, Ok(true));
     }
@@ -162,8 +180,14 @@ mod rules {
     }
 
     pub async fn a_new_session_is_made_once(log: &dyn Log) {
-        assert_eq!(log.append(Writer::new(session(1)).batch(&[said("a")], &[])).await, Ok(Appended::Done));
-        assert_eq!(log.append(Writer::new(session(1)).batch(&[said("b")], &[])).await, Ok(Appended::Conflict));
+        assert_eq!(
+            log.append(Writer::new(session(1)).batch(&[said("a")], &[])).await,
+            Ok(Appended::Done)
+        );
+        assert_eq!(
+            log.append(Writer::new(session(1)).batch(&[said("b")], &[])).await,
+            Ok(Appended::Conflict)
+        );
         assert_eq!(read(log, &session(1), 0).await.len(), 1);
     }
 
@@ -171,13 +195,19 @@ mod rules {
         let mut w = Writer::new(session(1));
         log.append(w.batch(&[said("a"), said("b")], &["x"])).await.unwrap();
         let id: InputId = "x".parse().unwrap();
-        assert_eq!(log.append(w.batch(&[said("a")], &["x"])).await, Ok(Appended::Repeated(id.clone(), 2)));
+        assert_eq!(
+            log.append(w.batch(&[said("a")], &["x"])).await,
+            Ok(Appended::Repeated(id.clone(), 2))
+        );
         assert_eq!(log.answered(&session(1), &id).await, Ok(Some(2)));
         assert_eq!(log.answered(&session(1), &"y".parse().unwrap()).await, Ok(None));
         assert_eq!(log.answered(&session(2), &id).await, Ok(None));
         assert_eq!(read(log, &session(1), 0).await.len(), 2);
         let mut late = Writer::new(session(1));
-        assert_eq!(log.append(late.batch(&[said("a")], &["x"])).await, Ok(Appended::Repeated(id, 2)));
+        assert_eq!(
+            log.append(late.batch(&[said("a")], &["x"])).await,
+            Ok(Appended::Repeated(id, 2))
+        );
     }
 
     pub async fn reading_begins_after_a_fact_and_can_stop(log: &dyn Log) {
@@ -200,9 +230,11 @@ mod rules {
     pub async fn blobs_come_with_their_facts(log: &dyn Log) {
         let mut w = Writer::new(session(1));
         let (small, large) = (Blob::new(vec![7; 1000]), Blob::new(vec![9; (1 << 20) + 1]));
-        let batch = Batch { blobs: vec![small.clone(), large.clone()], ..w.batch(&[said("a")], &[]) };
+        let batch =
+            Batch { blobs: vec![small.clone(), large.clone()], ..w.batch(&[said("a")], &[]) };
         assert_eq!(log.append(batch).await, Ok(Appended::Done));
-        let again = Batch { blobs: vec![small.clone(), large.clone()], ..w.batch(&[said("b")], &[]) };
+        let again =
+            Batch { blobs: vec![small.clone(), large.clone()], ..w.batch(&[said("b")], &[]) };
         assert_eq!(log.append(again).await, Ok(Appended::Done));
         assert_eq!(log.blob(small.hash).await, Ok(Some(small.bytes)));
         assert_eq!(log.blob(large.hash).await, Ok(Some(large.bytes)));
@@ -215,7 +247,8 @@ mod rules {
         let blob = Blob::new(vec![1, 2, 3]);
         let mut late = Writer::new(session(1));
         let charge = Some(Charge { day: 3, micros: 10, version: 0 });
-        let batch = Batch { blobs: vec![blob.clone()], charge, ..late.batch(&[said("b")], &["lost"]) };
+        let batch =
+            Batch { blobs: vec![blob.clone()], charge, ..late.batch(&[said("b")], &["lost"]) };
         assert_eq!(log.append(batch).await, Ok(Appended::Conflict));
         assert_eq!(log.blob(blob.hash).await, Ok(None));
         assert_eq!(log.answered(&session(1), &"lost".parse().unwrap()).await, Ok(None));
@@ -229,12 +262,17 @@ mod rules {
             batch.listing.workspace = if n == 2 { "/other".into() } else { "/w".into() };
             log.append(batch).await.unwrap();
         }
-        let ids = |rows: Vec<dunnock_core::ports::Listed>| rows.into_iter().map(|r| r.id).collect::<Vec<_>>();
+        let ids = |rows: Vec<dunnock_core::ports::Listed>| {
+            rows.into_iter().map(|r| r.id).collect::<Vec<_>>()
+        };
         assert_eq!(ids(log.list(None, 10).await.unwrap()), [session(3), session(2), session(1)]);
         assert_eq!(ids(log.list(Some("/w"), 10).await.unwrap()), [session(3), session(1)]);
         assert_eq!(ids(log.list(None, 1).await.unwrap()), [session(3)]);
         let row = &log.list(Some("/other"), 1).await.unwrap()[0];
-        assert_eq!((row.title.as_str(), row.status.as_str(), row.version, row.seq), ("a title", "done", 1, 1));
+        assert_eq!(
+            (row.title.as_str(), row.status.as_str(), row.version, row.seq),
+            ("a title", "done", 1, 1)
+        );
         assert_eq!((row.created, row.updated), (At(1000), At(1000)));
     }
 
@@ -259,7 +297,11 @@ mod rules {
         assert_eq!(found.len(), 2);
         assert!(found.iter().all(|f| f.session == session(1) && f.seq >= 2));
         assert_eq!(log.search("dunnock hedge", 10).await.unwrap().len(), 0);
-        assert_eq!(log.search("\"* OR NEAR( -", 10).await.unwrap().len(), 0, "words are not a query language");
+        assert_eq!(
+            log.search("\"* OR NEAR( -", 10).await.unwrap().len(),
+            0,
+            "words are not a query language"
+        );
         assert_eq!(log.search("", 10).await.unwrap().len(), 0);
     }
 
@@ -358,7 +400,9 @@ mod rules {
 
     /// Polls all of them together.
     async fn futures_join(
-        mut waits: Vec<dunnock_core::ports::BoxFuture<'_, Result<Appended, dunnock_core::ports::LogError>>>,
+        mut waits: Vec<
+            dunnock_core::ports::BoxFuture<'_, Result<Appended, dunnock_core::ports::LogError>>,
+        >,
     ) -> Ends {
         let mut ends: Vec<Option<_>> = waits.iter().map(|_| None).collect();
         std::future::poll_fn(|cx| {
@@ -369,7 +413,11 @@ mod rules {
                     *end = Some(done);
                 }
             }
-            if ends.iter().all(Option::is_some) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+            if ends.iter().all(Option::is_some) {
+                std::task::Poll::Ready(())
+            } else {
+                std::task::Poll::Pending
+            }
         })
         .await;
         ends.into_iter().flatten().collect()

@@ -48,7 +48,8 @@ struct Tally {
 async fn use_it(dir: &Path, tips: &[(SessionId, Hash)], tally: &mut Tally, what: &str) {
     let mut salvaged = false;
     let mut broken = false;
-    // A second start must succeed at the latest: damage met while working is mended at the next one.
+    // A second start must succeed at the latest: damage met while working is mended at the next
+    // one.
     for start in 0..3 {
         let opened = match Sqlite::open(dir).await {
             Ok(opened) => opened,
@@ -72,7 +73,8 @@ async fn use_it(dir: &Path, tips: &[(SessionId, Hash)], tally: &mut Tally, what:
                     whole
                 })
                 .await;
-            // A bad record is that session's trouble, and said; what SQLite itself cannot read is mended at the next start.
+            // A bad record is that session's trouble, and said; what SQLite itself cannot read is
+            // mended at the next start.
             fine &= !matches!(&end, Err(error) if error.to_string().contains("(code: "));
             broken |= !whole || end.is_err() || chain != *tip;
         }
@@ -163,12 +165,14 @@ async fn a_database_of_a_later_release_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     make(dir.path()).await;
     let mut conn = sqlx_open(&dir.path().join(NAME)).await;
-    let later =
-        "INSERT INTO _sqlx_migrations SELECT 99, 'later', installed_on, 1, checksum, 1 FROM _sqlx_migrations LIMIT 1";
+    let later = "INSERT INTO _sqlx_migrations SELECT 99, 'later', installed_on, 1, checksum, 1 \
+                 FROM _sqlx_migrations LIMIT 1";
     sqlx::query(later).execute(&mut conn).await.unwrap();
     sqlx::Connection::close(conn).await.unwrap();
     let before = std::fs::read(dir.path().join(NAME)).unwrap();
-    let Err(LogError::Failed(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else { panic!("it was opened") };
+    let Err(LogError::Failed(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else {
+        panic!("it was opened")
+    };
     assert!(why.contains("later release") && why.contains("--data-dir"), "{why}");
     assert_eq!(std::fs::read(dir.path().join(NAME)).unwrap(), before, "it was touched");
 }
@@ -181,17 +185,22 @@ async fn a_database_of_a_development_build_is_named_and_left_alone() {
     sqlx::query("ALTER TABLE events RENAME TO facts").execute(&mut conn).await.unwrap();
     sqlx::Connection::close(conn).await.unwrap();
     let before = std::fs::read(dir.path().join(NAME)).unwrap();
-    let Err(LogError::Failed(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else { panic!("it was opened") };
+    let Err(LogError::Failed(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else {
+        panic!("it was opened")
+    };
     assert!(why.contains("development build") && why.contains("--data-dir"), "{why}");
     assert_eq!(std::fs::read(dir.path().join(NAME)).unwrap(), before, "it was touched");
     // Nor is it set aside as damaged.
     std::fs::write(dir.path().join("damaged"), b"").unwrap();
-    let Err(LogError::Failed(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else { panic!("it was rebuilt") };
+    let Err(LogError::Failed(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else {
+        panic!("it was rebuilt")
+    };
     assert!(why.contains("development build"), "{why}");
     assert_eq!(std::fs::read(dir.path().join(NAME)).unwrap(), before, "it was touched");
 }
 
-/// Damage met while working: the next start sets the database aside and carries everything over that can be read.
+/// Damage met while working: the next start sets the database aside and carries everything over
+/// that can be read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebuild_keeps_blobs_and_ledger_and_waits_for_others() {
     let dir = tempfile::tempdir().unwrap();
@@ -204,7 +213,11 @@ async fn a_rebuild_keeps_blobs_and_ledger_and_waits_for_others() {
         assert_eq!(opened.store.tip(id).await.unwrap(), Some((30, *tip)));
         for size in [5000, 1_100_000] {
             let blob = blob(n as u8, size);
-            assert_eq!(opened.store.blob(blob.hash).await, Ok(Some(blob.bytes)), "a blob of {id} is lost");
+            assert_eq!(
+                opened.store.blob(blob.hash).await,
+                Ok(Some(blob.bytes)),
+                "a blob of {id} is lost"
+            );
         }
         let again: dunnock_proto::InputId = "nosuch".parse().unwrap();
         assert_eq!(opened.store.answered(id, &again).await, Ok(None));
@@ -230,8 +243,9 @@ async fn a_rebuild_that_was_cut_off_goes_on() {
         let (main, aside) = (dir.path().join(NAME), dir.path().join("damaged-1"));
         std::fs::create_dir(&aside).unwrap();
         match cut {
-            0 => std::fs::write(dir.path().join("damaged"), "").unwrap(), // the place is made, nothing moved
-            1 => std::fs::write(dir.path().join("damaged"), "damaged-1").unwrap(), // the note names it
+            0 => std::fs::write(dir.path().join("damaged"), "").unwrap(), /* the place is made, */
+            // nothing moved
+            1 => std::fs::write(dir.path().join("damaged"), "damaged-1").unwrap(), /* the note names it */
             2 => {
                 std::fs::write(dir.path().join("damaged"), "damaged-1").unwrap();
                 std::fs::rename(&main, aside.join(NAME)).unwrap(); // moved, nothing rebuilt

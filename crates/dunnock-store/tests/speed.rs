@@ -18,14 +18,18 @@ async fn appends_keep_up_with_a_bare_loop() {
         .synchronous(SqliteSynchronous::Full)
         .pragma("wal_autocheckpoint", "0");
     let mut bare = sqlx::ConnectOptions::connect(&options).await.unwrap();
-    sqlx::query("CREATE TABLE t (key INTEGER PRIMARY KEY, body TEXT NOT NULL)").execute(&mut bare).await.unwrap();
+    sqlx::query("CREATE TABLE t (key INTEGER PRIMARY KEY, body TEXT NOT NULL)")
+        .execute(&mut bare)
+        .await
+        .unwrap();
     let store = Sqlite::open(&dir.path().join("store")).await.unwrap().store;
     let body = "x".repeat(500);
     let mut w = Writer::new(session(1));
     store.append(w.batch(&[said("start")], &[])).await.unwrap();
     let (mut bare_times, mut times) = (Vec::new(), Vec::new());
     let (mut bare_cpu, mut cpu) = (Vec::new(), Vec::new());
-    // Many short turns, and of each side the fastest tenth: what else the machine does only ever adds.
+    // Many short turns, and of each side the fastest tenth: what else the machine does only ever
+    // adds.
     for round in 0..i64::try_from(timing::rounds(40, 120)).unwrap() {
         let n = 25;
         let (began, used) = (Instant::now(), timing::cpu());

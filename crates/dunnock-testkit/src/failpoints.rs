@@ -1,7 +1,7 @@
 //! Ends the process at a named place, as if the power had failed.
 //!
-//! `DUNNOCK_FAIL_AT=place:detail#n` kills at the n-th time that place is passed; `DUNNOCK_FAIL_LIST=file` writes down
-//! every place that is passed.
+//! `DUNNOCK_FAIL_AT=place:detail#n` kills at the n-th time that place is passed;
+//! `DUNNOCK_FAIL_LIST=file` writes down every place that is passed.
 
 use std::collections::HashMap;
 use std::io::Write as _;

@@ -8,7 +8,9 @@ pub struct ScriptedFiles;
 
 impl Checkpoints for ScriptedFiles {
     fn keep<'a>(&'a self, _: &'a SessionId, _: &'a str, mark: Seq) -> BoxFuture<'a, Checkpointed> {
-        Box::pin(async move { Checkpointed { tree: Some(Tree(format!("tree-{mark}"))), mark, note: None } })
+        Box::pin(async move {
+            Checkpointed { tree: Some(Tree(format!("tree-{mark}"))), mark, note: None }
+        })
     }
     fn restore<'a>(&'a self, back: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, String>> {
         Box::pin(async move { Ok(Restored { tree: back.to.clone(), note: None }) })

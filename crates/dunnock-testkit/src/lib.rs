@@ -1,8 +1,14 @@
-//! What tests are made of: scripted models and tools, worlds that vanish, places to fail at, and a door to kill.
+//! What tests are made of: scripted models and tools, worlds that vanish, places to fail at, and a
+//! door to kill.
 //!
 //! Invariant: nothing here talks to anything but loopback and temporary folders.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code ends where it goes wrong")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "test code ends where it goes wrong"
+)]
 
 pub mod failpoints;
 pub mod files;

@@ -1,7 +1,9 @@
 //! A model that says what its script says.
 
 use dunnock_core::Request;
-use dunnock_core::ports::{Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, Summary};
+use dunnock_core::ports::{
+    Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, Summary,
+};
 use dunnock_proto::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -33,7 +35,8 @@ impl Say {
     /// Only calls.
     #[must_use]
     pub fn calls(calls: &[(&str, &str)]) -> Self {
-        let calls = calls.iter().map(|(tool, args)| ((*tool).to_owned(), (*args).to_owned())).collect();
+        let calls =
+            calls.iter().map(|(tool, args)| ((*tool).to_owned(), (*args).to_owned())).collect();
         Self { calls, ..Self::default() }
     }
     /// Takes its time.
@@ -75,12 +78,23 @@ impl ScriptedModel {
     /// A model with this script.
     #[must_use]
     pub fn new(script: Vec<Say>) -> Arc<Self> {
-        Arc::new(Self { script, place: Place::Answers, failed: AtomicUsize::new(0), asked: Mutex::default() })
+        Arc::new(Self {
+            script,
+            place: Place::Answers,
+            failed: AtomicUsize::new(0),
+            asked: Mutex::default(),
+        })
     }
-    /// A model that goes through its script again and again, at a cost that does not grow with the conversation.
+    /// A model that goes through its script again and again, at a cost that does not grow with the
+    /// conversation.
     #[must_use]
     pub fn cycle(script: Vec<Say>) -> Arc<Self> {
-        Arc::new(Self { script, place: Place::Step, failed: AtomicUsize::new(0), asked: Mutex::default() })
+        Arc::new(Self {
+            script,
+            place: Place::Step,
+            failed: AtomicUsize::new(0),
+            asked: Mutex::default(),
+        })
     }
 
     fn say(&self, request: &Request) -> Say {
@@ -161,7 +175,11 @@ impl Model for ScriptedModel {
         halt: CancellationToken,
     ) -> BoxFuture<'_, Result<(Answered, Vec<Blob>), StepFailed>> {
         Box::pin(async move {
-            assert_eq!(Hash::of(&preamble), request.preamble, "the preamble is the one that was recorded");
+            assert_eq!(
+                Hash::of(&preamble),
+                request.preamble,
+                "the preamble is the one that was recorded"
+            );
             let say = self.say(&request);
             if self.place == Place::Answers {
                 self.asked.lock().unwrap().push((request.step, request.hash(), request.bytes()));
@@ -202,7 +220,10 @@ impl Model for ScriptedModel {
             }
             let mut parts = Vec::new();
             if !say.reasoning.is_empty() {
-                parts.push(Part::Reasoning { text: say.reasoning.as_str().into(), opaque: Some("sig".into()) });
+                parts.push(Part::Reasoning {
+                    text: say.reasoning.as_str().into(),
+                    opaque: Some("sig".into()),
+                });
             }
             if !say.text.is_empty() {
                 parts.push(Part::Text { text: say.text.as_str().into() });
@@ -232,11 +253,24 @@ impl Model for ScriptedModel {
         })
     }
 
-    fn summarise(&self, _head: Arc<[u8]>, request: Request, _halt: CancellationToken) -> BoxFuture<'_, Summary> {
+    fn summarise(
+        &self,
+        _head: Arc<[u8]>,
+        request: Request,
+        _halt: CancellationToken,
+    ) -> BoxFuture<'_, Summary> {
         Box::pin(async move {
-            let answers = request.messages().iter().filter(|m| matches!(m, Message::Assistant { .. })).count();
+            let answers = request
+                .messages()
+                .iter()
+                .filter(|m| matches!(m, Message::Assistant { .. }))
+                .count();
             let text = Ok(format!("summary of {} answers", answers.saturating_sub(1)).into());
-            Summary { text, usage: Usage { input: 100, output: 10, ..Usage::default() }, broke: false }
+            Summary {
+                text,
+                usage: Usage { input: 100, output: 10, ..Usage::default() },
+                broke: false,
+            }
         })
     }
 }

@@ -1,4 +1,5 @@
-//! Runs tests again as somebody who is not root. Only root can become somebody else, so nobody else needs this.
+//! Runs tests again as somebody who is not root. Only root can become somebody else, so nobody else
+//! needs this.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -12,8 +13,9 @@ pub fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0)
 }
 
-/// Runs those tests of this very test program whose names contain `tests`, as an ordinary user; what they say. Programs that
-/// they start are copied to where that user can go, and named in the environment.
+/// Runs those tests of this very test program whose names contain `tests`, as an ordinary user;
+/// what they say. Programs that they start are copied to where that user can go, and named in the
+/// environment.
 ///
 /// # Panics
 /// When one of them fails, or there are none.
@@ -26,7 +28,11 @@ pub fn run(tests: &str, programs: &[(&str, &str)]) -> String {
         to
     };
     let mut command = Command::new(copy(std::env::current_exe().unwrap(), "tests"));
-    command.args([tests, "--nocapture", "--test-threads", "1"]).current_dir(home.path()).uid(NOBODY).gid(NOBODY);
+    command
+        .args([tests, "--nocapture", "--test-threads", "1"])
+        .current_dir(home.path())
+        .uid(NOBODY)
+        .gid(NOBODY);
     command.env("HOME", home.path()).env("TMPDIR", home.path());
     for (variable, program) in programs {
         command.env(variable, copy(PathBuf::from(program), variable));

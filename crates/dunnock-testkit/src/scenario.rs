@@ -21,7 +21,8 @@ impl Scenario {
     /// The scenario of that name.
     #[must_use]
     pub fn named(name: &str) -> Self {
-        let base = Config { checkpoints: true, verify: vec!["true".into()], ..crate::worlds::config() };
+        let base =
+            Config { checkpoints: true, verify: vec!["true".into()], ..crate::worlds::config() };
         let big = r#"{"say":"a large one","kb":1100}"#;
         match name {
             "plain" => Self {
@@ -53,7 +54,10 @@ impl Scenario {
                 config: Config { mode: Mode::Ask, attended: true, ..base },
                 prompts: vec!["ask me first"],
                 script: vec![
-                    Say::calls(&[("append", r#"{"say":"asked"}"#), ("ask_person", r#"{"question":"blue?"}"#)]),
+                    Say::calls(&[
+                        ("append", r#"{"say":"asked"}"#),
+                        ("ask_person", r#"{"question":"blue?"}"#),
+                    ]),
                     Say::calls(&[("view", big)]),
                     Say::text("you were asked"),
                 ],
@@ -79,7 +83,8 @@ impl Scenario {
             // `blobs-N`: N calls with more than a megabyte of output each.
             other if other.starts_with("blobs-") => {
                 let calls: usize = other["blobs-".len()..].parse().unwrap();
-                let args: Vec<String> = (0..calls).map(|n| format!(r#"{{"say":"{n}","kb":{}}}"#, 1100 + n)).collect();
+                let args: Vec<String> =
+                    (0..calls).map(|n| format!(r#"{{"say":"{n}","kb":{}}}"#, 1100 + n)).collect();
                 let script = args.iter().map(|a| Say::calls(&[("view", a.as_str())])).collect();
                 Self { config: crate::worlds::config(), prompts: vec!["go"], script }
             }

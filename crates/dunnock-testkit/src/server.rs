@@ -1,7 +1,8 @@
 //! A scripted model behind real HTTP: answers stream, stop at gates and break on purpose.
 //!
-//! It serves every wire by the end of its address, and lists of models. The place in the script is the number of answers in
-//! the request, so that a request sent again gets the same answer; or a brain looks at the request and answers. It listens on loopback only and ends when dropped.
+//! It serves every wire by the end of its address, and lists of models. The place in the script is
+//! the number of answers in the request, so that a request sent again gets the same answer; or a
+//! brain looks at the request and answers. It listens on loopback only and ends when dropped.
 
 use crate::model::Say;
 use crate::speech::{self, Speech, Wire, pieces};
@@ -188,8 +189,12 @@ impl ScriptedServer {
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let shared = serving.clone();
-                let answer = hyper::service::service_fn(move |request| answer(shared.clone(), request));
-                tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
+                let answer =
+                    hyper::service::service_fn(move |request| answer(shared.clone(), request));
+                tokio::spawn(
+                    hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), answer),
+                );
             }
         });
         Self { address, shared, task }
@@ -204,7 +209,10 @@ impl ScriptedServer {
     /// Every request body so far.
     #[must_use]
     pub fn requests(&self) -> Vec<Value> {
-        self.bodies().iter().map(|body| serde_json::from_slice(body).expect("only JSON is kept")).collect()
+        self.bodies()
+            .iter()
+            .map(|body| serde_json::from_slice(body).expect("only JSON is kept"))
+            .collect()
     }
 
     /// The same, byte for byte.
@@ -262,21 +270,32 @@ fn about(shared: &Shared, method: &str, path: &str) -> Option<Response<Body>> {
             };
             json!({"object": "list", "data": models.map(one).collect::<Vec<_>>()})
         }
-        ("GET", "/api/tags") => json!({"models": models.map(|name| json!({"name": name})).collect::<Vec<_>>()}),
-        ("POST", "/api/show") => json!({"model_info": {"script.context_length": rules.window.unwrap_or(131_072)}}),
+        ("GET", "/api/tags") => {
+            json!({"models": models.map(|name| json!({"name": name})).collect::<Vec<_>>()})
+        }
+        ("POST", "/api/show") => {
+            json!({"model_info": {"script.context_length": rules.window.unwrap_or(131_072)}})
+        }
         _ => return None,
     };
     Some(says(200, &json.to_string()))
 }
 
-async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+async fn answer(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let header = |(name, value): (&hyper::header::HeaderName, &hyper::header::HeaderValue)| {
         (name.to_string(), value.to_str().unwrap_or_default().to_owned())
     };
     let headers = request.headers().iter().map(header).collect();
     let body = request.into_body().collect().await.map(|b| b.to_bytes()).unwrap_or_default();
-    let got = Got { path: uri.path_and_query().map_or_else(String::new, ToString::to_string), headers, body };
+    let got = Got {
+        path: uri.path_and_query().map_or_else(String::new, ToString::to_string),
+        headers,
+        body,
+    };
     if let Some(key) = &shared.rules.key
         && given(&got) != Some(key)
     {
@@ -284,7 +303,8 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
         let given = given(&got).unwrap_or_default();
         return Ok(says(
             401,
-            &json!({"error": {"message": format!("Incorrect API key provided: {given}")}}).to_string(),
+            &json!({"error": {"message": format!("Incorrect API key provided: {given}")}})
+                .to_string(),
         ));
     }
     if let Some(told) = about(&shared, method.as_str(), uri.path()) {
@@ -293,7 +313,9 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
     let Some(wire) = Wire::of(uri.path()).filter(|_| method == "POST") else {
         return Ok(plain(404, None, "no such address"));
     };
-    let Ok(body) = serde_json::from_slice::<Value>(&got.body) else { return Ok(plain(400, None, "not JSON")) };
+    let Ok(body) = serde_json::from_slice::<Value>(&got.body) else {
+        return Ok(plain(400, None, "not JSON"));
+    };
     let model = body["model"].as_str().unwrap_or_default();
     if !shared.rules.models.iter().any(|m| m == model) {
         let text = format!("The model `{model}` does not exist");
@@ -338,12 +360,17 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
 }
 
 fn whole(text: &str) -> Body {
-    BodyExt::boxed(Full::new(Bytes::copy_from_slice(text.as_bytes())).map_err(|never| match never {}))
+    BodyExt::boxed(
+        Full::new(Bytes::copy_from_slice(text.as_bytes())).map_err(|never| match never {}),
+    )
 }
 
 fn says(status: u16, text: &str) -> Response<Body> {
     let builder = Response::builder().status(StatusCode::from_u16(status).expect("a status"));
-    builder.header("content-type", "application/json").body(whole(text)).expect("a plain response can be built")
+    builder
+        .header("content-type", "application/json")
+        .body(whole(text))
+        .expect("a plain response can be built")
 }
 
 fn plain(status: u16, after: Option<u32>, text: &'static str) -> Response<Body> {
@@ -364,7 +391,11 @@ async fn stream(
     match served.fault {
         Fault::Silence => return tokio::time::sleep(Duration::from_secs(3600)).await,
         Fault::Garbage => {
-            let event = if wire == Wire::Ollama { "{\"message\": [{\n" } else { "data: {\"choices\": [{\n\n" };
+            let event = if wire == Wire::Ollama {
+                "{\"message\": [{\n"
+            } else {
+                "data: {\"choices\": [{\n\n"
+            };
             pieces.insert(0, event.into());
         }
         Fault::OneByteChunks => {
@@ -438,7 +469,8 @@ async fn stream(
     for (n, piece) in pieces.into_iter().enumerate() {
         match served.fault {
             Fault::CutAfter(after) if n == after => {
-                // What was said before goes out first: a connection that is cut takes along what still waits in it.
+                // What was said before goes out first: a connection that is cut takes along what
+                // still waits in it.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 let _ = send.send(Err(std::io::Error::other("cut"))).await;
                 return;

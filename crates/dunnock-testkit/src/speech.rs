@@ -58,7 +58,9 @@ impl Wire {
         if self == Self::Responses {
             let items = body["input"].as_array().map_or(&[][..], Vec::as_slice);
             let ours = |item: &Value| {
-                item["role"] == "assistant" || item["type"] == "function_call" || item["type"] == "reasoning"
+                item["role"] == "assistant"
+                    || item["type"] == "function_call"
+                    || item["type"] == "reasoning"
             };
             let mut answers = 0;
             let mut inside = false;
@@ -68,7 +70,9 @@ impl Wire {
             }
             return answers;
         }
-        body["messages"].as_array().map_or(0, |all| all.iter().filter(|m| m["role"] == "assistant").count())
+        body["messages"]
+            .as_array()
+            .map_or(0, |all| all.iter().filter(|m| m["role"] == "assistant").count())
     }
 }
 
@@ -107,19 +111,24 @@ impl Speech {
             Self::Text => {
                 for (tool, args) in &say.calls {
                     put.text.push_str(&format!(
-                        "\n<tool_call>\n{{\"name\": \"{tool}\", \"arguments\": {args}}}\n</tool_call>\n"
+                        "\n<tool_call>\n{{\"name\": \"{tool}\", \"arguments\": \
+                         {args}}}\n</tool_call>\n"
                     ));
                 }
             }
             Self::Plan => {
                 let action = |(tool, args): &(String, String)| {
-                    let mut action: serde_json::Map<String, Value> = serde_json::from_str(args).unwrap_or_default();
+                    let mut action: serde_json::Map<String, Value> =
+                        serde_json::from_str(args).unwrap_or_default();
                     action.insert("tool".into(), json!(tool));
                     Value::Object(action)
                 };
                 let actions: Vec<Value> = say.calls.iter().map(action).collect();
-                put.text =
-                    format!("{{\"thought\": {}, \"plan\": [], \"actions\": {}}}", json!(say.text), json!(actions));
+                put.text = format!(
+                    "{{\"thought\": {}, \"plan\": [], \"actions\": {}}}",
+                    json!(say.text),
+                    json!(actions)
+                );
             }
         }
         put.calls.clear();
@@ -149,7 +158,10 @@ pub fn pieces(wire: Wire, say: &Say) -> Vec<String> {
 fn chat(say: &Say) -> Vec<String> {
     let event = |delta: Value, finish: Value| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
-        format!("data: {}\n\n", json!({"id": "script", "object": "chat.completion.chunk", "choices": [choice]}))
+        format!(
+            "data: {}\n\n",
+            json!({"id": "script", "object": "chat.completion.chunk", "choices": [choice]})
+        )
     };
     let mut pieces = Vec::new();
     for word in words(&say.reasoning) {
@@ -167,7 +179,8 @@ fn chat(say: &Say) -> Vec<String> {
     }
     let finish = if say.calls.is_empty() { "stop" } else { "tool_calls" };
     pieces.push(event(json!({}), json!(finish)));
-    let mut usage = json!({"prompt_tokens": say.usage.input, "completion_tokens": say.usage.output});
+    let mut usage =
+        json!({"prompt_tokens": say.usage.input, "completion_tokens": say.usage.output});
     if say.usage.cached > 0 {
         usage["prompt_tokens_details"] = json!({"cached_tokens": say.usage.cached});
     }
@@ -193,23 +206,33 @@ fn responses(say: &Say) -> Vec<String> {
     let mut sequence = 0;
     let mut event = |pieces: &mut Vec<String>, kind: &str, fields: &str| {
         pieces.push(format!(
-            "event: {kind}\ndata: {{\"type\":\"{kind}\",\"sequence_number\":{sequence}{}{fields}}}\n\n",
+            "event: {kind}\ndata: \
+             {{\"type\":\"{kind}\",\"sequence_number\":{sequence}{}{fields}}}\n\n",
             if fields.is_empty() { "" } else { "," }
         ));
         sequence += 1;
     };
-    event(&mut pieces, "response.created", r#""response":{"id":"resp_1","status":"in_progress","output":[]}"#);
+    event(
+        &mut pieces,
+        "response.created",
+        r#""response":{"id":"resp_1","status":"in_progress","output":[]}"#,
+    );
     let mut index = 0;
     if !say.reasoning.is_empty() {
         let item = r#"{"type":"reasoning","id":"rs_1","summary":[]}"#;
-        event(&mut pieces, "response.output_item.added", &format!("\"output_index\":{index},\"item\":{item}"));
+        event(
+            &mut pieces,
+            "response.output_item.added",
+            &format!("\"output_index\":{index},\"item\":{item}"),
+        );
         event(
             &mut pieces,
             "response.reasoning_summary_part.added",
             &format!("\"output_index\":{index},\"summary_index\":0"),
         );
         for word in words(&say.reasoning) {
-            let fields = format!("\"output_index\":{index},\"summary_index\":0,\"delta\":{}", json!(word));
+            let fields =
+                format!("\"output_index\":{index},\"summary_index\":0,\"delta\":{}", json!(word));
             event(&mut pieces, "response.reasoning_summary_text.delta", &fields);
         }
         let fields = format!("\"output_index\":{index},\"item\":{}", sealed(&say.reasoning));
@@ -218,25 +241,41 @@ fn responses(say: &Say) -> Vec<String> {
     }
     if !say.text.is_empty() {
         let item = r#"{"type":"message","id":"msg_1","role":"assistant","content":[]}"#;
-        event(&mut pieces, "response.output_item.added", &format!("\"output_index\":{index},\"item\":{item}"));
+        event(
+            &mut pieces,
+            "response.output_item.added",
+            &format!("\"output_index\":{index},\"item\":{item}"),
+        );
         for word in words(&say.text) {
-            let fields = format!("\"output_index\":{index},\"content_index\":0,\"delta\":{}", json!(word));
+            let fields =
+                format!("\"output_index\":{index},\"content_index\":0,\"delta\":{}", json!(word));
             event(&mut pieces, "response.output_text.delta", &fields);
         }
-        let item =
-            json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": say.text}]});
-        event(&mut pieces, "response.output_item.done", &format!("\"output_index\":{index},\"item\":{item}"));
+        let item = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": say.text}]});
+        event(
+            &mut pieces,
+            "response.output_item.done",
+            &format!("\"output_index\":{index},\"item\":{item}"),
+        );
         index += 1;
     }
     for (n, (tool, args)) in say.calls.iter().enumerate() {
         let item = |args: &str| json!({"type": "function_call", "id": format!("fc_{n}"), "call_id": format!("call_{n}"), "name": tool, "arguments": args});
-        event(&mut pieces, "response.output_item.added", &format!("\"output_index\":{index},\"item\":{}", item("")));
+        event(
+            &mut pieces,
+            "response.output_item.added",
+            &format!("\"output_index\":{index},\"item\":{}", item("")),
+        );
         let (head, tail) = halves(args);
         for half in [head, tail] {
             let fields = format!("\"output_index\":{index},\"delta\":{}", json!(half));
             event(&mut pieces, "response.function_call_arguments.delta", &fields);
         }
-        event(&mut pieces, "response.output_item.done", &format!("\"output_index\":{index},\"item\":{}", item(args)));
+        event(
+            &mut pieces,
+            "response.output_item.done",
+            &format!("\"output_index\":{index},\"item\":{}", item(args)),
+        );
         index += 1;
     }
     let usage = json!({"input_tokens": say.usage.input, "output_tokens": say.usage.output});
@@ -252,12 +291,16 @@ fn anthropic(say: &Say) -> Vec<String> {
         pieces.push(format!("event: {kind}\ndata: {fields}\n\n"));
     };
     let apart = say.usage.cached + say.usage.written;
-    let mut usage = json!({"input_tokens": say.usage.input.saturating_sub(apart), "output_tokens": 1});
+    let mut usage =
+        json!({"input_tokens": say.usage.input.saturating_sub(apart), "output_tokens": 1});
     if apart > 0 {
         usage["cache_read_input_tokens"] = json!(say.usage.cached);
         usage["cache_creation_input_tokens"] = json!(say.usage.written);
     }
-    event("message_start", json!({"message": {"id": "msg_1", "role": "assistant", "content": [], "usage": usage}}));
+    event(
+        "message_start",
+        json!({"message": {"id": "msg_1", "role": "assistant", "content": [], "usage": usage}}),
+    );
     event("ping", json!({}));
     let mut index = 0;
     if !say.reasoning.is_empty() {
@@ -279,15 +322,22 @@ fn anthropic(say: &Say) -> Vec<String> {
         index += 1;
     }
     if !say.text.is_empty() {
-        event("content_block_start", json!({"index": index, "content_block": {"type": "text", "text": ""}}));
+        event(
+            "content_block_start",
+            json!({"index": index, "content_block": {"type": "text", "text": ""}}),
+        );
         for word in words(&say.text) {
-            event("content_block_delta", json!({"index": index, "delta": {"type": "text_delta", "text": word}}));
+            event(
+                "content_block_delta",
+                json!({"index": index, "delta": {"type": "text_delta", "text": word}}),
+            );
         }
         event("content_block_stop", json!({"index": index}));
         index += 1;
     }
     for (n, (tool, args)) in say.calls.iter().enumerate() {
-        let block = json!({"type": "tool_use", "id": format!("toolu_{n}"), "name": tool, "input": {}});
+        let block =
+            json!({"type": "tool_use", "id": format!("toolu_{n}"), "name": tool, "input": {}});
         event("content_block_start", json!({"index": index, "content_block": block}));
         let (head, tail) = halves(args);
         for half in [head, tail] {
@@ -300,13 +350,18 @@ fn anthropic(say: &Say) -> Vec<String> {
         index += 1;
     }
     let reason = if say.calls.is_empty() { "end_turn" } else { "tool_use" };
-    event("message_delta", json!({"delta": {"stop_reason": reason}, "usage": {"output_tokens": say.usage.output}}));
+    event(
+        "message_delta",
+        json!({"delta": {"stop_reason": reason}, "usage": {"output_tokens": say.usage.output}}),
+    );
     event("message_stop", json!({}));
     pieces
 }
 
 fn ollama(say: &Say) -> Vec<String> {
-    let line = |message: Value| format!("{}\n", json!({"model": "scripted", "message": message, "done": false}));
+    let line = |message: Value| {
+        format!("{}\n", json!({"model": "scripted", "message": message, "done": false}))
+    };
     let mut pieces = Vec::new();
     for word in words(&say.reasoning) {
         pieces.push(line(json!({"role": "assistant", "content": "", "thinking": word})));
@@ -318,7 +373,8 @@ fn ollama(say: &Say) -> Vec<String> {
         let name = json!(tool);
         let call = format!(r#"{{"function":{{"name":{name},"arguments":{args}}}}}"#);
         pieces.push(format!(
-            "{{\"model\":\"scripted\",\"message\":{{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{call}]}},\"done\":false}}\n"
+            "{{\"model\":\"scripted\",\"message\":{{\"role\":\"assistant\",\"content\":\"\",\"\
+             tool_calls\":[{call}]}},\"done\":false}}\n"
         ));
     }
     let (input, output) = (say.usage.input, say.usage.output);
@@ -361,7 +417,9 @@ pub fn whole(wire: Wire, say: &Say) -> String {
             json!({"type": "message", "role": "assistant", "content": content, "stop_reason": "end_turn"}).to_string()
         }
         Wire::Ollama => {
-            let calls = calls(&|_, tool, args| json!({"function": {"name": tool, "arguments": object(args)}}));
+            let calls = calls(
+                &|_, tool, args| json!({"function": {"name": tool, "arguments": object(args)}}),
+            );
             json!({"message": {"role": "assistant", "content": say.text, "tool_calls": calls}, "done": true})
                 .to_string()
         }

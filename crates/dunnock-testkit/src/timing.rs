@@ -1,8 +1,9 @@
 //! Times and costs in tests.
 //!
-//! A busy machine says nothing about the code, so wall time fails no test in CI: it is printed, and held to its bound only by
-//! `cargo xtask long figures` (which sets `DUNNOCK_HOLD_FIGURES`) on a quiet machine. What CI holds is CPU time, bytes and counts, as
-//! ratios within one run, and hang limits of at least ten times the expected time.
+//! A busy machine says nothing about the code, so wall time fails no test in CI: it is printed, and
+//! held to its bound only by `cargo xtask long figures` (which sets `DUNNOCK_HOLD_FIGURES`) on a
+//! quiet machine. What CI holds is CPU time, bytes and counts, as ratios within one run, and hang
+//! limits of at least ten times the expected time.
 
 #![expect(clippy::print_stdout, reason = "figures are for whoever reads the log")]
 
@@ -17,7 +18,8 @@ pub fn held() -> bool {
     std::env::var_os("DUNNOCK_HOLD_FIGURES").is_some()
 }
 
-/// Prints a wall time beside its bound. Fails over the bound only where figures are [`held`], and over ten times the bound everywhere.
+/// Prints a wall time beside its bound. Fails over the bound only where figures are [`held`], and
+/// over ten times the bound everywhere.
 ///
 /// # Panics
 /// Where it took too long.
@@ -27,7 +29,8 @@ pub fn figure(what: &str, took: Duration, bound: Duration) {
     no_hang(what, took, bound);
 }
 
-/// Prints a ratio of wall times beside its bound. Fails over the bound only where figures are [`held`].
+/// Prints a ratio of wall times beside its bound. Fails over the bound only where figures are
+/// [`held`].
 ///
 /// # Panics
 /// Where it is too large.
@@ -45,8 +48,9 @@ pub fn cost_ratio(what: &str, ratio: f64, bound: f64) {
     assert!(ratio <= bound, "{what}: {ratio:.2}, more than {bound}");
 }
 
-/// Prints a ratio of CPU times beside its bound. Caches and other machines on the same processor change CPU time, too: the bound itself
-/// counts where figures are [`held`], and 1.6 times the bound everywhere.
+/// Prints a ratio of CPU times beside its bound. Caches and other machines on the same processor
+/// change CPU time, too: the bound itself counts where figures are [`held`], and 1.6 times the
+/// bound everywhere.
 ///
 /// # Panics
 /// Where it is too large.
@@ -63,7 +67,8 @@ pub fn no_hang(what: &str, took: Duration, expected: Duration) {
     assert!(took < limit, "{what} took {took:?}; it hangs (limit {limit:?})");
 }
 
-/// How often to repeat a measurement: a few times in CI, where it only has to run, often where figures are [`held`].
+/// How often to repeat a measurement: a few times in CI, where it only has to run, often where
+/// figures are [`held`].
 #[must_use]
 pub fn rounds(ci: usize, long: usize) -> usize {
     if held() { long } else { ci }
@@ -73,7 +78,10 @@ pub fn rounds(ci: usize, long: usize) -> usize {
 #[must_use]
 pub fn cpu() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(u64::try_from(now.tv_sec).unwrap_or_default(), u32::try_from(now.tv_nsec).unwrap_or_default())
+    Duration::new(
+        u64::try_from(now.tv_sec).unwrap_or_default(),
+        u32::try_from(now.tv_nsec).unwrap_or_default(),
+    )
 }
 
 #[cfg(test)]

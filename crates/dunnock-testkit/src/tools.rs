@@ -1,4 +1,5 @@
-//! Tools that leave a trace: every start of a call is one line in a file, so that a doubled effect cannot hide.
+//! Tools that leave a trace: every start of a call is one line in a file, so that a doubled effect
+//! cannot hide.
 
 use dunnock_core::ports::{Blob, BoxFuture, CancellationToken, DeltaSink, ToolCall, Tools};
 use dunnock_proto::{Delta, Finished, Outcome};
@@ -39,11 +40,17 @@ impl ScriptedTools {
 }
 
 impl Tools for ScriptedTools {
-    fn run(&self, job: ToolCall, live: DeltaSink, halt: CancellationToken) -> BoxFuture<'_, (Finished, Vec<Blob>)> {
+    fn run(
+        &self,
+        job: ToolCall,
+        live: DeltaSink,
+        halt: CancellationToken,
+    ) -> BoxFuture<'_, (Finished, Vec<Blob>)> {
         Box::pin(async move {
             let call = job.call.id;
             let args: Args = serde_json::from_str(job.call.args()).unwrap_or_default();
-            let mut file = std::fs::File::options().create(true).append(true).open(&self.traces).unwrap();
+            let mut file =
+                std::fs::File::options().create(true).append(true).open(&self.traces).unwrap();
             file.write_all(format!("{call} {}\n", job.call.part.tool).as_bytes()).unwrap();
             if args.panic {
                 // Unwinds without a word: what a test prints of a panic is then a failure.
@@ -57,15 +64,22 @@ impl Tools for ScriptedTools {
                 ..Finished::plain(call, outcome, &shown)
             };
             if args.ms > 0 {
-                live(Delta::Output { call, offset: 0, stream: "out".into(), text: "working\n".into() });
+                live(Delta::Output {
+                    call,
+                    offset: 0,
+                    stream: "out".into(),
+                    text: "working\n".into(),
+                });
                 tokio::select! {
                     () = tokio::time::sleep(Duration::from_millis(args.ms)) => {}
                     () = halt.cancelled() => return (done(Outcome::Interrupted, "cut".into(), None), Vec::new()),
                 }
             }
-            let blobs = if args.kb > 0 { vec![Blob::new(vec![b'x'; args.kb << 10])] } else { Vec::new() };
+            let blobs =
+                if args.kb > 0 { vec![Blob::new(vec![b'x'; args.kb << 10])] } else { Vec::new() };
             let full = blobs.first().map(|b: &Blob| b.hash);
-            let outcome = if args.fail || args.command == "false" { Outcome::Failed } else { Outcome::Done };
+            let outcome =
+                if args.fail || args.command == "false" { Outcome::Failed } else { Outcome::Done };
             (done(outcome, format!("{}{}", args.say, args.command), full), blobs)
         })
     }

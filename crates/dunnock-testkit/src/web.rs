@@ -1,4 +1,5 @@
-//! A client for the server, of plain sockets: what a program, a browser or an attacker would send, byte by byte.
+//! A client for the server, of plain sockets: what a program, a browser or an attacker would send,
+//! byte by byte.
 
 use serde_json::{Value, json};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -104,15 +105,16 @@ impl Api {
     /// When nobody did.
     pub fn ask(&mut self, method: &str, path: &str, body: Option<&Value>) -> io::Result<Heard> {
         let body = body.map(Value::to_string);
-        let kind = body
-            .as_ref()
-            .map_or(String::new(), |b| format!("content-type: application/json\r\ncontent-length: {}\r\n", b.len()));
+        let kind = body.as_ref().map_or(String::new(), |b| {
+            format!("content-type: application/json\r\ncontent-length: {}\r\n", b.len())
+        });
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n{kind}\r\n",
             self.at, self.token
         );
         let words = format!("{head}{}", body.unwrap_or_default());
-        // A connection that was left alone may have been closed meanwhile: like every client, this one tries a new one.
+        // A connection that was left alone may have been closed meanwhile: like every client, this
+        // one tries a new one.
         let used = self.line.is_some();
         let mut heard = self.once(words.as_bytes());
         if heard.is_err() && used {
@@ -198,7 +200,9 @@ impl Live {
             stream.set_nodelay(true)?;
             stream.set_read_timeout(Some(Duration::from_secs(70)))?;
             let words = format!(
-                "GET {path} HTTP/1.1\r\nhost: {at}\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n{headers}\r\n"
+                "GET {path} HTTP/1.1\r\nhost: {at}\r\nconnection: Upgrade\r\nupgrade: \
+                 websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: \
+                 dGhlIHNhbXBsZSBub25jZQ==\r\n{headers}\r\n"
             );
             stream.write_all(words.as_bytes())?;
             let mut line = BufReader::new(stream);
@@ -239,7 +243,10 @@ impl Live {
     pub fn next(&mut self, within: Duration) -> Option<Value> {
         loop {
             if self.line.buffer().is_empty() {
-                self.line.get_ref().set_read_timeout(Some(within.max(Duration::from_millis(1)))).ok()?;
+                self.line
+                    .get_ref()
+                    .set_read_timeout(Some(within.max(Duration::from_millis(1))))
+                    .ok()?;
                 match self.line.fill_buf() {
                     Ok([]) | Err(_) => return None,
                     Ok(_) => {}

@@ -1,4 +1,5 @@
-//! Several processes on one session: who owns, who attaches, who takes over, and what a question survives.
+//! Several processes on one session: who owns, who attaches, who takes over, and what a question
+//! survives.
 
 use crate::kills::{door, look};
 use dunnock_proto::*;
@@ -35,7 +36,9 @@ impl Beside {
     }
     pub fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
-        assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        assert!(
+            std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success()
+        );
     }
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
@@ -85,8 +88,11 @@ fn a_kill_is_followed_by_a_takeover() {
         owner.kill();
         far.until("TOOK OVER");
         times.push(began.elapsed());
-        // Whatever was under way goes on at once: its events may come before this one, and follow it.
-        let taken = |far: &Beside| far.facts().iter().filter(|fact| fact.contains(" owner_changed ")).count();
+        // Whatever was under way goes on at once: its events may come before this one, and follow
+        // it.
+        let taken = |far: &Beside| {
+            far.facts().iter().filter(|fact| fact.contains(" owner_changed ")).count()
+        };
         while taken(&far) < 2 {
             far.until("FACT ");
         }
@@ -95,7 +101,11 @@ fn a_kill_is_followed_by_a_takeover() {
     times.sort();
     // The worst of them waits for the disk, which belongs to the machine.
     println!("takeover: worst {:?}", times[8]);
-    dunnock_testkit::timing::figure("a takeover after a kill, median", times[4], Duration::from_millis(100));
+    dunnock_testkit::timing::figure(
+        "a takeover after a kill, median",
+        times[4],
+        Duration::from_millis(100),
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -106,7 +116,9 @@ async fn r23_a_question_survives_a_kill_with_its_id_and_takes_one_answer() {
     first.kill();
     let before = look(dir.path()).await;
     let asked = |facts: &[(Seq, Event)]| -> Vec<Asked> {
-        let asked = facts.iter().filter_map(|(_, e)| if let Event::Asked(a) = e { Some(a.clone()) } else { None });
+        let asked = facts
+            .iter()
+            .filter_map(|(_, e)| if let Event::Asked(a) = e { Some(a.clone()) } else { None });
         asked.collect()
     };
     let mut second = Beside::start("hold", dir.path(), "question");
@@ -117,7 +129,10 @@ async fn r23_a_question_survives_a_kill_with_its_id_and_takes_one_answer() {
     // While nobody drives, another process answers: it is stored, and nothing runs.
     let answered = door("answer", dir.path(), "question").output().unwrap();
     assert!(String::from_utf8_lossy(&answered.stdout).contains("LEFT Stored"), "{answered:?}");
-    assert!(ScriptedTools::traces(&worlds::traces(dir.path())).is_empty(), "an answer began a call");
+    assert!(
+        ScriptedTools::traces(&worlds::traces(dir.path())).is_empty(),
+        "an answer began a call"
+    );
     // On resume the call runs, once.
     let resumed = door("drive", dir.path(), "question").output().unwrap();
     assert!(resumed.status.success());
@@ -140,13 +155,20 @@ fn r27_a_stopped_owner_is_named_and_never_overruled() {
     owner.signal("-STOP");
     let output = door("follow", dir.path(), "question").output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.contains(&format!("process {} has this session open", owner.child.id())), "{said}");
+    assert!(
+        said.contains(&format!("process {} has this session open", owner.child.id())),
+        "{said}"
+    );
     assert!(said.contains("fg"), "it says what to do: {said}");
     owner.signal("-CONT");
     let mut far = Beside::start("follow", dir.path(), "question");
     far.until("ATTACHED");
     far.until(&owner.facts().last().unwrap().clone());
-    assert_eq!(far.facts().iter().filter(|l| l.contains(" owner_changed ")).count(), 1, "there was only one owner");
+    assert_eq!(
+        far.facts().iter().filter(|l| l.contains(" owner_changed ")).count(),
+        1,
+        "there was only one owner"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -177,14 +199,16 @@ async fn finished_results_are_told_as_they_were_when_a_slow_call_is_killed() {
     assert_eq!((&of(3).1, of(3).2.as_str()), (&Outcome::Done, "d"), "what had not begun runs now");
 }
 
-/// Eight processes want the same session at once: one drives, the others attach, and each call runs once.
+/// Eight processes want the same session at once: one drives, the others attach, and each call runs
+/// once.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_eight_processes_on_one_session_have_one_owner() {
     let dir = tempfile::tempdir().unwrap();
     let mut first = Beside::start("drive", dir.path(), "steps-150");
     first.until("FACT 2 owner_changed");
-    let children: Vec<Child> =
-        (0..7).map(|_| door("drive", dir.path(), "steps-150").stdout(Stdio::piped()).spawn().unwrap()).collect();
+    let children: Vec<Child> = (0..7)
+        .map(|_| door("drive", dir.path(), "steps-150").stdout(Stdio::piped()).spawn().unwrap())
+        .collect();
     first.until("END");
     for child in children {
         let output = child.wait_with_output().unwrap();
@@ -232,12 +256,15 @@ fn an_owner_lets_in_only_who_speaks_its_version() {
         line
     };
     let note: serde_json::Value = {
-        let mut notes = std::fs::read_dir(dir.path().join("locks")).unwrap().map(|e| e.unwrap().path());
+        let mut notes =
+            std::fs::read_dir(dir.path().join("locks")).unwrap().map(|e| e.unwrap().path());
         let path = notes.find(|p| p.extension().is_some_and(|e| e == "owner")).unwrap();
         serde_json::json!({"session": path.file_stem().unwrap().to_string_lossy()})
     };
     let session = note["session"].as_str().unwrap();
-    let hello = |link: u32, session: &str| format!(r#"{{"link":{link},"app":"t","session":"{session}","from":0}}"#);
+    let hello = |link: u32, session: &str| {
+        format!(r#"{{"link":{link},"app":"t","session":"{session}","from":0}}"#)
+    };
     assert!(greet(&hello(999, session)).starts_with(r#"{"mismatch":{"link":1"#));
     assert!(greet(&hello(1, "anothersession")).contains("wrong_session"));
     assert_eq!(greet("nonsense"), "");
@@ -245,11 +272,15 @@ fn an_owner_lets_in_only_who_speaks_its_version() {
     assert!(greet(&hello(1, session)).starts_with(r#"{"welcome":"#));
     use std::os::unix::fs::PermissionsExt as _;
     for folder in ["run", "locks"] {
-        assert_eq!(std::fs::metadata(dir.path().join(folder)).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            std::fs::metadata(dir.path().join(folder)).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
     }
 }
 
-/// Live pieces reach an attached door as they come, and a door that comes late gets what there was so far.
+/// Live pieces reach an attached door as they come, and a door that comes late gets what there was
+/// so far.
 #[test]
 fn an_attached_door_sees_pieces_and_partials() {
     let dir = tempfile::tempdir().unwrap();
@@ -280,7 +311,11 @@ fn r6_eight_processes_on_one_database() {
     for child in children {
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{}", said.lines().rev().take(3).collect::<Vec<_>>().join("\n"));
+        assert!(
+            output.status.success(),
+            "{}",
+            said.lines().rev().take(3).collect::<Vec<_>>().join("\n")
+        );
         assert!(!said.contains("locked") && !said.contains("ERROR"), "a lock was shown");
         let last = said.lines().last().unwrap_or_default().to_owned();
         sessions += last.strip_prefix("SESSIONS ").and_then(|n| n.parse::<u32>().ok()).unwrap();

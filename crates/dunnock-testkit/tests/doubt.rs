@@ -32,10 +32,18 @@ struct Faulty {
 }
 
 impl Log for Faulty {
-    fn uses<'a>(&'a self, session: &'a SessionId, blob: Hash) -> BoxFuture<'a, Result<bool, LogError>> {
+    fn uses<'a>(
+        &'a self,
+        session: &'a SessionId,
+        blob: Hash,
+    ) -> BoxFuture<'a, Result<bool, LogError>> {
         self.inner.uses(session, blob)
     }
-    fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> BoxFuture<'a, Result<(), LogError>> {
+    fn keep<'a>(
+        &'a self,
+        session: &'a SessionId,
+        blob: &'a Blob,
+    ) -> BoxFuture<'a, Result<(), LogError>> {
         self.inner.keep(session, blob)
     }
 
@@ -61,7 +69,8 @@ impl Log for Faulty {
                         })
                         .await?;
                     let event = Event::from(Titled { title: "from outside".into() });
-                    let record = seal(last, chain, At(0), Cause::Input("other".parse().unwrap()), &event);
+                    let record =
+                        seal(last, chain, At(0), Cause::Input("other".parse().unwrap()), &event);
                     let other = Batch {
                         after: last,
                         records: vec![record],
@@ -94,19 +103,30 @@ impl Log for Faulty {
     fn blob(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Arc<[u8]>>, LogError>> {
         self.inner.blob(hash)
     }
-    fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> BoxFuture<'a, Result<Vec<Listed>, LogError>> {
+    fn list<'a>(
+        &'a self,
+        workspace: Option<&'a str>,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Listed>, LogError>> {
         self.inner.list(workspace, limit)
     }
     fn find<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<SessionId>, LogError>> {
         self.inner.find(prefix)
     }
-    fn tip<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, LogError>> {
+    fn tip<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, LogError>> {
         self.inner.tip(session)
     }
     fn index<'a>(&'a self, session: Option<&'a SessionId>) -> BoxFuture<'a, Result<u64, LogError>> {
         self.inner.index(session)
     }
-    fn search<'a>(&'a self, words: &'a str, limit: u32) -> BoxFuture<'a, Result<Vec<SearchHit>, LogError>> {
+    fn search<'a>(
+        &'a self,
+        words: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<SearchHit>, LogError>> {
         self.inner.search(words, limit)
     }
     fn delete<'a>(&'a self, s: &'a SessionId) -> BoxFuture<'a, Result<bool, LogError>> {
@@ -125,7 +145,8 @@ async fn with_fault(name: &str, fault: Fault, at: u64) -> (Run, u64, bool) {
     let dir = tempfile::tempdir().unwrap();
     let scenario = Scenario::named(name);
     let left = AtomicI64::new(if fault == Fault::Full { 3 } else { 1 });
-    let log = Arc::new(Faulty { inner: Memory::default(), at, fault, appends: AtomicU64::new(0), left });
+    let log =
+        Arc::new(Faulty { inner: Memory::default(), at, fault, appends: AtomicU64::new(0), left });
     let world = worlds::on(log.clone(), dir.path(), scenario.model());
     let run = play(world, dir.path(), &scenario).await;
     let struck = log.left.load(Ordering::SeqCst) <= 0;
@@ -146,15 +167,25 @@ async fn r25_r3_every_append_may_be_doubtful_full_or_late() {
                 assert_eq!(run.messages, base.messages, "{what}: the transcript differs");
                 assert_eq!(run.traces, base.traces, "{what}: effects differ");
                 match fault {
-                    _ if at == 1 || !struck => {} // nobody listens at the takeover; reports that came together left fewer appends
+                    _ if at == 1 || !struck => {} /* nobody listens at the takeover; reports */
+                    // that came together left fewer appends
                     Fault::Full => {
-                        assert!(run.said.iter().any(|s| s.contains("disk is full")), "{what}: {:?}", run.said)
+                        assert!(
+                            run.said.iter().any(|s| s.contains("disk is full")),
+                            "{what}: {:?}",
+                            run.said
+                        )
                     }
                     Fault::WroteUnsure | Fault::LostUnsure => {
-                        assert!(run.said.iter().any(|s| s.contains("checking the log")), "{what}: {:?}", run.said);
+                        assert!(
+                            run.said.iter().any(|s| s.contains("checking the log")),
+                            "{what}: {:?}",
+                            run.said
+                        );
                     }
                     Fault::Conflict => {
-                        let titles = run.facts.iter().filter(|(_, e)| matches!(e, Event::Titled(_))).count();
+                        let titles =
+                            run.facts.iter().filter(|(_, e)| matches!(e, Event::Titled(_))).count();
                         assert_eq!(titles, 1, "{what}: what the other wrote is kept");
                     }
                 }
@@ -172,7 +203,8 @@ struct Jumpy(AtomicI64);
 impl Clock for Jumpy {
     fn now(&self) -> At {
         let n = self.0.fetch_add(1, Ordering::SeqCst);
-        At([0, 4_000_000_000_000, -86_400_000, 1_700_000_000_000][(n % 4).unsigned_abs() as usize] - n * 1000)
+        At([0, 4_000_000_000_000, -86_400_000, 1_700_000_000_000][(n % 4).unsigned_abs() as usize]
+            - n * 1000)
     }
     fn random(&self) -> [u8; 16] {
         dunnock_engine::SystemClock.random()
@@ -192,7 +224,10 @@ async fn r17_a_jumping_clock_changes_no_order_and_no_owner() {
         assert_eq!(run.traces, base.traces, "{name}");
         let seqs: Vec<Seq> = run.facts.iter().map(|(seq, _)| *seq).collect();
         assert_eq!(seqs, (1..=seqs.len() as Seq).collect::<Vec<_>>());
-        assert_eq!(run.facts.iter().filter(|(_, e)| matches!(e, Event::OwnerChanged(_))).count(), 1);
+        assert_eq!(
+            run.facts.iter().filter(|(_, e)| matches!(e, Event::OwnerChanged(_))).count(),
+            1
+        );
     }
 }
 
@@ -201,12 +236,20 @@ async fn opening_a_session_on_a_full_disk_says_so_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let scenario = Scenario::named("plain");
     let left = AtomicI64::new(1000);
-    let log = Faulty { inner: Memory::default(), at: 1, fault: Fault::Full, appends: AtomicU64::new(0), left };
+    let log = Faulty {
+        inner: Memory::default(),
+        at: 1,
+        fault: Fault::Full,
+        appends: AtomicU64::new(0),
+        left,
+    };
     let world = worlds::on(Arc::new(log), dir.path(), scenario.model());
     let session = dunnock_engine::create(&world, "/w", scenario.config.clone()).await.unwrap();
-    let opened =
-        tokio::time::timeout(std::time::Duration::from_secs(5), dunnock_engine::Connection::open(world, session, 0))
-            .await;
+    let opened = tokio::time::timeout(
+        std::time::Duration::from_secs(5),
+        dunnock_engine::Connection::open(world, session, 0),
+    )
+    .await;
     let Err(error) = opened.expect("it hangs").map(|_| ()) else { panic!("it was opened") };
     assert!(error.to_string().contains("disk is full"), "{error}");
 }

@@ -1,4 +1,5 @@
-//! Edges between processes and rounds: doors that close, answers that come while somebody opens, commands sent twice.
+//! Edges between processes and rounds: doors that close, answers that come while somebody opens,
+//! commands sent twice.
 
 use crate::sessions::Scene;
 use dunnock_engine::{Connection, Submitted, create, load, submit_offline};
@@ -18,7 +19,8 @@ fn prompt(id: &str, text: &str) -> CommandRequest {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_door_that_closes_lets_a_call_report_before_it_goes() {
     let dir = tempfile::tempdir().unwrap();
-    let model = ScriptedModel::new(vec![Say::calls(&[("append", r#"{"ms":60000}"#)]), Say::text("done")]);
+    let model =
+        ScriptedModel::new(vec![Say::calls(&[("append", r#"{"ms":60000}"#)]), Say::text("done")]);
     let world = worlds::in_folder(dir.path(), model).await;
     let session = create(&world, "/w", worlds::config()).await.unwrap();
     let mut s = Scene::open(&world, &session).await;
@@ -26,9 +28,14 @@ async fn a_door_that_closes_lets_a_call_report_before_it_goes() {
     s.until("started").await;
     s.door.close().await;
     let facts = worlds::facts(world.log.as_ref(), &session).await;
-    let ended = facts.iter().find_map(|(_, e)| if let Event::Finished(f) = e { Some(f.outcome.clone()) } else { None });
+    let ended = facts
+        .iter()
+        .find_map(|(_, e)| if let Event::Finished(f) = e { Some(f.outcome.clone()) } else { None });
     assert_eq!(ended, Some(Outcome::Interrupted), "its end was known and is recorded");
-    assert!(!facts.iter().any(|(_, e)| matches!(e, Event::Ended(_))), "closing a door is not an interrupt");
+    assert!(
+        !facts.iter().any(|(_, e)| matches!(e, Event::Ended(_))),
+        "closing a door is not an interrupt"
+    );
     let mut again = Scene::open(&world, &session).await;
     again.catch_up().await;
     again.rest(Answer::Yes).await;
@@ -59,8 +66,8 @@ async fn a_door_that_closes_while_the_model_thinks_leaves_the_turn_to_the_next()
     again.door.close().await;
 }
 
-/// Somebody answers at the very moment somebody else opens: nobody is told that the session was taken from them, and no
-/// answer is left unheard.
+/// Somebody answers at the very moment somebody else opens: nobody is told that the session was
+/// taken from them, and no answer is left unheard.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_that_come_while_a_session_is_opened_are_heard() {
     for n in 0..40 {
@@ -74,7 +81,8 @@ async fn answers_that_come_while_a_session_is_opened_are_heard() {
         s.question().await;
         s.door.close().await;
         let q = load(world.log.as_ref(), &session).await.unwrap().state.questions[0].clone();
-        let reply = Command::Reply { question: q.id, hash: q.hash, answer: Answer::Yes, note: None };
+        let reply =
+            Command::Reply { question: q.id, hash: q.hash, answer: Answer::Yes, note: None };
         let order = CommandRequest { id: "yes".parse().unwrap(), expect: None, command: reply };
         let other = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
         let (left, opened) = tokio::join!(
@@ -101,8 +109,11 @@ async fn a_command_sent_twice_in_one_round_is_carried_out_once() {
     for memory in [true, false] {
         let dir = tempfile::tempdir().unwrap();
         let model = ScriptedModel::new(Vec::new());
-        let world =
-            if memory { worlds::in_memory(dir.path(), model) } else { worlds::in_folder(dir.path(), model).await };
+        let world = if memory {
+            worlds::in_memory(dir.path(), model)
+        } else {
+            worlds::in_folder(dir.path(), model).await
+        };
         let session = create(&world, "/w", worlds::config()).await.unwrap();
         let first = Connection::open(world.clone(), session.clone(), 0).await.unwrap();
         let mut doors = Vec::new();
@@ -131,7 +142,8 @@ async fn an_interrupt_that_was_answered_before_stops_nothing_new() {
     let mut s = Scene::open(&world, &session).await;
     s.prompt("go").await;
     s.until("started").await;
-    let stop = CommandRequest { id: "stop".parse().unwrap(), expect: None, command: Command::Interrupt };
+    let stop =
+        CommandRequest { id: "stop".parse().unwrap(), expect: None, command: Command::Interrupt };
     let first = s.door.order(stop.clone()).await.unwrap().unwrap();
     s.until("ended").await;
     s.prompt("another").await;
@@ -149,10 +161,12 @@ async fn an_answer_left_for_a_living_owner_reaches_it() {
     let session = create(&world, "/w", worlds::config()).await.unwrap();
     let mut s = Scene::open(&world, &session).await;
     let other = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
-    let left = submit_offline(&other, &session, prompt("left", "from outside")).await.unwrap().unwrap();
+    let left =
+        submit_offline(&other, &session, prompt("left", "from outside")).await.unwrap().unwrap();
     assert!(matches!(left, Submitted::ToOwner(_)), "{left:?}");
     s.until("ended").await;
     s.door.close().await;
-    let left = submit_offline(&other, &session, prompt("later", "for later")).await.unwrap().unwrap();
+    let left =
+        submit_offline(&other, &session, prompt("later", "for later")).await.unwrap().unwrap();
     assert!(matches!(left, Submitted::Stored(_)), "{left:?}");
 }

@@ -1,4 +1,5 @@
-//! R20: databases of every release so far are opened by this one. `DUNNOCK_NEW_GOLDEN_LOG=1` writes the one of this release.
+//! R20: databases of every release so far are opened by this one. `DUNNOCK_NEW_GOLDEN_LOG=1` writes
+//! the one of this release.
 
 use dunnock_core::ports::Log;
 use dunnock_proto::SessionId;
@@ -25,12 +26,21 @@ async fn describe(dir: &Path) -> String {
         assert!(loaded.state.read_only.is_none(), "{}: {:?}", row.id, loaded.state.read_only);
         let kinds: Vec<String> = kinds(&opened.store, &row.id).await;
         let request = loaded.transcript.request().unwrap();
-        writeln!(text, "session {} \"{}\" {} in {}", row.id, row.title, row.status, row.workspace).unwrap();
+        writeln!(text, "session {} \"{}\" {} in {}", row.id, row.title, row.status, row.workspace)
+            .unwrap();
         writeln!(text, "  facts {facts} version {} chain {chain}", row.version).unwrap();
         writeln!(text, "  {}", kinds.join(" ")).unwrap();
-        writeln!(text, "  step {} request {} {} bytes", request.step, request.hash(), request.len()).unwrap();
+        writeln!(
+            text,
+            "  step {} request {} {} bytes",
+            request.step,
+            request.hash(),
+            request.len()
+        )
+        .unwrap();
         let s = loaded.state;
-        writeln!(text, "  spent {} tokens, proof {:?}, last {:?}", s.spent.tokens, s.proof, s.last).unwrap();
+        writeln!(text, "  spent {} tokens, proof {:?}, last {:?}", s.spent.tokens, s.proof, s.last)
+            .unwrap();
     }
     opened.store.close().await;
     text
@@ -63,7 +73,8 @@ async fn bless(dir: &Path) {
     std::fs::write(dir.join("expected.txt"), describe(&temp.path().join("data")).await).unwrap();
 }
 
-/// Holds W2: a store of an earlier release opens (migrated where needed) and says the same; only 0.1.0 is there yet.
+/// Holds W2: a store of an earlier release opens (migrated where needed) and says the same; only
+/// 0.1.0 is there yet.
 #[tokio::test(flavor = "multi_thread")]
 async fn r20_the_logs_of_every_release_open_unchanged() {
     let mine = logs().join(env!("CARGO_PKG_VERSION"));

@@ -15,18 +15,27 @@ pub const DOOR: &str = env!("CARGO_BIN_EXE_dunnock-testdoor");
 
 pub fn door(verb: &str, dir: &Path, scenario: &str) -> Process {
     let mut command = Process::new(DOOR);
-    command.args([verb, &dir.to_string_lossy(), scenario]).stdin(Stdio::null()).env("RUST_BACKTRACE", "0");
+    command
+        .args([verb, &dir.to_string_lossy(), scenario])
+        .stdin(Stdio::null())
+        .env("RUST_BACKTRACE", "0");
     command
 }
 
 pub fn told(output: &Output) -> Vec<String> {
-    String::from_utf8_lossy(&output.stdout).lines().filter(|l| l.starts_with("FACT ")).map(str::to_owned).collect()
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter(|l| l.starts_with("FACT "))
+        .map(str::to_owned)
+        .collect()
 }
 
 pub fn acked(output: &Output) -> Vec<(String, Seq)> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let acks = text.lines().filter_map(|l| l.strip_prefix("ACK "));
-    acks.filter_map(|l| l.split_once(' ')).map(|(id, seq)| (id.to_owned(), seq.parse().unwrap())).collect()
+    acks.filter_map(|l| l.split_once(' '))
+        .map(|(id, seq)| (id.to_owned(), seq.parse().unwrap()))
+        .collect()
 }
 
 /// What a session came to.
@@ -95,7 +104,14 @@ pub async fn check_acks(what: &str, dir: &Path, output: &Output) {
 }
 
 /// Holds a killed and resumed run against one that was not killed.
-pub fn compare(what: &str, before: &Output, begun: &BTreeSet<CallId>, after: &Came, base: &Came, dir: &Path) -> bool {
+pub fn compare(
+    what: &str,
+    before: &Output,
+    begun: &BTreeSet<CallId>,
+    after: &Came,
+    base: &Came,
+    dir: &Path,
+) -> bool {
     for line in told(before) {
         assert!(after.lines.contains(&line), "{what}: told and then lost: {line}");
     }
@@ -104,14 +120,21 @@ pub fn compare(what: &str, before: &Output, begun: &BTreeSet<CallId>, after: &Ca
     for (call, tool) in ScriptedTools::traces(&worlds::traces(dir)) {
         let times = starts.entry(call.clone()).or_default();
         *times += 1;
-        assert!(*times == 1 || tool == "view" || tool == "verify", "{what}: {tool} {call} ran twice");
+        assert!(
+            *times == 1 || tool == "view" || tool == "verify",
+            "{what}: {tool} {call} ran twice"
+        );
     }
     for (_, event) in &after.facts {
         if let Event::Finished(f) = event
             && f.outcome == Outcome::Done
             && f.isolation.is_some()
         {
-            assert!(starts.contains_key(&f.call.to_string()), "{what}: {} is done and never ran", f.call);
+            assert!(
+                starts.contains_key(&f.call.to_string()),
+                "{what}: {} is done and never ran",
+                f.call
+            );
         }
     }
     if lost.is_empty() {
@@ -122,8 +145,16 @@ pub fn compare(what: &str, before: &Output, begun: &BTreeSet<CallId>, after: &Ca
         );
     }
     assert_eq!(lost, *begun, "{what}: unknown is what had begun and not ended, and nothing else");
-    let ended = after.facts.iter().filter(|(_, e)| matches!(e, Event::Ended(e) if e.reason == EndReason::Done)).count();
-    let expect = base.facts.iter().filter(|(_, e)| matches!(e, Event::Ended(e) if e.reason == EndReason::Done)).count();
+    let ended = after
+        .facts
+        .iter()
+        .filter(|(_, e)| matches!(e, Event::Ended(e) if e.reason == EndReason::Done))
+        .count();
+    let expect = base
+        .facts
+        .iter()
+        .filter(|(_, e)| matches!(e, Event::Ended(e) if e.reason == EndReason::Done))
+        .count();
     assert_eq!(ended, expect, "{what}: it did not come to its end");
     !lost.is_empty()
 }
@@ -132,7 +163,8 @@ pub fn compare(what: &str, before: &Output, begun: &BTreeSet<CallId>, after: &Ca
 async fn scenario(name: &str) -> (usize, usize, Vec<String>) {
     let whole = tempfile::tempdir().unwrap();
     let list = whole.path().join("places");
-    let output = door("drive", whole.path(), name).env("DUNNOCK_FAIL_LIST", &list).output().unwrap();
+    let output =
+        door("drive", whole.path(), name).env("DUNNOCK_FAIL_LIST", &list).output().unwrap();
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
     let base = look(whole.path()).await;
     let text = std::fs::read_to_string(&list).unwrap();
@@ -149,15 +181,27 @@ async fn scenario(name: &str) -> (usize, usize, Vec<String>) {
     let mut killed = 0;
     for place in &places {
         let dir = tempfile::tempdir().unwrap();
-        let before = door("drive", dir.path(), name).env("DUNNOCK_FAIL_AT", place).output().unwrap();
+        let before =
+            door("drive", dir.path(), name).env("DUNNOCK_FAIL_AT", place).output().unwrap();
         // With work in parallel, a later round may pass a place less often than the first did.
         killed += usize::from(!before.status.success());
         check_acks(&format!("{name} at {place}"), dir.path(), &before).await;
         let begun = begun(dir.path()).await;
         let resumed = door("drive", dir.path(), name).output().unwrap();
-        assert!(resumed.status.success(), "{name} at {place}: {}", String::from_utf8_lossy(&resumed.stdout));
+        assert!(
+            resumed.status.success(),
+            "{name} at {place}: {}",
+            String::from_utf8_lossy(&resumed.stdout)
+        );
         let after = look(dir.path()).await;
-        unknowns += usize::from(compare(&format!("{name} at {place}"), &before, &begun, &after, &base, dir.path()));
+        unknowns += usize::from(compare(
+            &format!("{name} at {place}"),
+            &before,
+            &begun,
+            &after,
+            &base,
+            dir.path(),
+        ));
     }
     println!(
         "R1 {name}: {} places, {} kills, {killed} struck, {unknowns} with an unknown outcome",

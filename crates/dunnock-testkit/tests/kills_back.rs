@@ -1,4 +1,5 @@
-//! A rewind killed at every named place: it completes with whoever comes next, or nothing had happened.
+//! A rewind killed at every named place: it completes with whoever comes next, or nothing had
+//! happened.
 
 use crate::kills_cli::{program, run};
 use dunnock_testkit::model::Say;
@@ -38,18 +39,26 @@ fn copy(from: &Path, to: &Path) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rewind_killed_anywhere_completes_or_had_not_begun() {
-    let overturn = "rm -r gone swap; echo file > swap; rm link; mkdir link; echo new > link/new; echo 2 > a; chmod 600 b; \
-                    mkdir -p fresh/deep; echo x > fresh/deep/x; ln -s a fresh/l; mv Case case; for i in 1 2 3 4 5; do echo $i > many/$i; done";
+    let overturn = "rm -r gone swap; echo file > swap; rm link; mkdir link; echo new > link/new; \
+                    echo 2 > a; chmod 600 b; mkdir -p fresh/deep; echo x > fresh/deep/x; ln -s a \
+                    fresh/l; mv Case case; for i in 1 2 3 4 5; do echo $i > many/$i; done";
     let args = serde_json::json!({ "command": overturn }).to_string();
-    let server = ScriptedServer::start(vec![Say::calls(&[("shell", &args)]).into(), Say::text("done").into()]).await;
+    let server = ScriptedServer::start(vec![
+        Say::calls(&[("shell", &args)]).into(),
+        Say::text("done").into(),
+    ])
+    .await;
     let url = server.base_url();
     let outer = tempfile::tempdir().unwrap();
     let (dir, saved) = (outer.path().join("world"), outer.path().join("saved"));
     let project = dir.join("project");
-    let start = "mkdir -p gone/in/deep many swap; echo 1 > gone/in/deep/f; echo 1 > gone/g; echo in > swap/in; ln -s gone link; \
-                 echo 1 > a; echo 1 > b; echo c > Case; mkdir hollow; for i in 1 2 3 4 5; do echo 0 > many/$i; done";
+    let start = "mkdir -p gone/in/deep many swap; echo 1 > gone/in/deep/f; echo 1 > gone/g; echo \
+                 in > swap/in; ln -s gone link; echo 1 > a; echo 1 > b; echo c > Case; mkdir \
+                 hollow; for i in 1 2 3 4 5; do echo 0 > many/$i; done";
     std::fs::create_dir_all(&project).unwrap();
-    assert!(Command::new("sh").args(["-c", start]).current_dir(&project).status().unwrap().success());
+    assert!(
+        Command::new("sh").args(["-c", start]).current_dir(&project).status().unwrap().success()
+    );
     let before = listing(&project);
     let ran = run(program(&dir, &url, &["run", "--approve", "all", "go"])).await;
     assert_eq!(ran.status.code(), Some(0), "{ran:?}");
@@ -62,7 +71,10 @@ async fn a_rewind_killed_anywhere_completes_or_had_not_begun() {
     assert_eq!(run(first).await.status.code(), Some(0));
     assert_eq!(listing(&project), before);
     let mut times: BTreeMap<String, u32> = BTreeMap::new();
-    std::fs::read_to_string(&list).unwrap().lines().for_each(|l| *times.entry(l.to_owned()).or_default() += 1);
+    std::fs::read_to_string(&list)
+        .unwrap()
+        .lines()
+        .for_each(|l| *times.entry(l.to_owned()).or_default() += 1);
     let (mut kills, mut struck, mut finished) = (0, 0, 0);
     for (place, n) in &times {
         let mut which = vec![1, n.div_ceil(2), *n];
@@ -89,9 +101,11 @@ async fn a_rewind_killed_anywhere_completes_or_had_not_begun() {
             assert_eq!(listing(&project), after, "{place}#{n}: and back again");
         }
     }
-    let own: Vec<&String> = times.keys().filter(|p| p.starts_with("restore.") || p.starts_with("keep.")).collect();
+    let own: Vec<&String> =
+        times.keys().filter(|p| p.starts_with("restore.") || p.starts_with("keep.")).collect();
     println!(
-        "a rewind: {} places, {kills} kills, {struck} struck, {finished} completed by the next: {own:?}",
+        "a rewind: {} places, {kills} kills, {struck} struck, {finished} completed by the next: \
+         {own:?}",
         times.len()
     );
     assert!(own.len() >= 8 && struck >= 40, "{struck} {times:?}");

@@ -1,4 +1,5 @@
-//! A whole conversation carried by a scripted person, ten rounds, killed again and again and resumed: nothing runs twice.
+//! A whole conversation carried by a scripted person, ten rounds, killed again and again and
+//! resumed: nothing runs twice.
 
 use crate::kills::{look, unknown};
 use crate::kills_cli::program;
@@ -16,7 +17,9 @@ const CHAIN: usize = 8;
 fn says(n: u32) -> String {
     match n {
         ROUNDS => "That was all.\n\n[DONE]\n".into(),
-        n if n % 3 == 0 => format!("[WRITE file{n}.txt]\nround {n}\n[END]\n[RUN]\necho {n} >> log\n[END]\n"),
+        n if n % 3 == 0 => {
+            format!("[WRITE file{n}.txt]\nround {n}\n[END]\n[RUN]\necho {n} >> log\n[END]\n")
+        }
         n => format!("Round {n}:\n\n```\n[RUN]\necho {n} >> log\n[END]\n[READ log]\n```\n"),
     }
 }
@@ -24,7 +27,8 @@ fn says(n: u32) -> String {
 /// The person: whatever outbox lies there without an answer is answered.
 fn carry(folder: &Path) {
     for n in 1..=ROUNDS {
-        let (outbox, inbox) = (folder.join(format!("{n:03}-outbox.md")), folder.join(format!("{n:03}-inbox.md")));
+        let (outbox, inbox) =
+            (folder.join(format!("{n:03}-outbox.md")), folder.join(format!("{n:03}-inbox.md")));
         if outbox.exists() && !inbox.exists() {
             let part = folder.join(format!("saving{n}"));
             std::fs::write(&part, says(n)).unwrap();
@@ -58,7 +62,8 @@ fn start(dir: &Path, args: &[&str], env: &[(&str, &str)]) -> Child {
 const NEW: &[&str] = &["bridge", "new", "--json", "--verify", "test -f file9.txt", "carry it"];
 const RESUME: &[&str] = &["bridge", "resume", "--json"];
 
-/// A conversation that is killed at each of these places, one after the other. Which of them were struck.
+/// A conversation that is killed at each of these places, one after the other. Which of them were
+/// struck.
 fn conversation(dir: PathBuf, places: Vec<String>) -> Vec<String> {
     let folder = dir.join("project/.dunnock/bridge");
     let mut struck = Vec::new();
@@ -95,14 +100,24 @@ async fn b5_ten_rounds_killed_at_forty_points_and_resumed_run_nothing_twice() {
     });
     assert_eq!(first.await.unwrap(), Some(0));
     let mut times: BTreeMap<String, u32> = BTreeMap::new();
-    std::fs::read_to_string(&list).unwrap().lines().for_each(|l| *times.entry(l.to_owned()).or_default() += 1);
-    // The first time each place is passed, and the second: a chain of lives has fewer rounds left each time.
+    std::fs::read_to_string(&list)
+        .unwrap()
+        .lines()
+        .for_each(|l| *times.entry(l.to_owned()).or_default() += 1);
+    // The first time each place is passed, and the second: a chain of lives has fewer rounds left
+    // each time.
     let points: Vec<String> = (1..=2)
-        .flat_map(|n| times.iter().filter(move |(_, all)| **all >= n).map(move |(place, _)| format!("{place}#{n}")))
+        .flat_map(|n| {
+            times
+                .iter()
+                .filter(move |(_, all)| **all >= n)
+                .map(move |(place, _)| format!("{place}#{n}"))
+        })
         .collect();
     let chains = points.len().div_ceil(CHAIN);
     let chain = |n: usize| points.iter().skip(n).step_by(chains).cloned().collect::<Vec<_>>();
-    let worlds: Vec<tempfile::TempDir> = (0..chains).map(|_| tempfile::tempdir().unwrap()).collect();
+    let worlds: Vec<tempfile::TempDir> =
+        (0..chains).map(|_| tempfile::tempdir().unwrap()).collect();
     let running: Vec<_> = worlds
         .iter()
         .enumerate()
@@ -128,7 +143,10 @@ async fn b5_ten_rounds_killed_at_forty_points_and_resumed_run_nothing_twice() {
         }
         let answers = came.facts.iter().filter(|(_, e)| matches!(e, Event::Answered(_))).count();
         assert_eq!(answers, ROUNDS as usize, "each round is answered once");
-        let done = came.facts.iter().filter(|(_, e)| matches!(e, Event::Finished(f) if f.outcome == Outcome::Done));
+        let done = came
+            .facts
+            .iter()
+            .filter(|(_, e)| matches!(e, Event::Finished(f) if f.outcome == Outcome::Done));
         assert!(done.count() >= 12);
     }
     struck.sort();

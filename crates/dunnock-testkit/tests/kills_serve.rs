@@ -1,5 +1,5 @@
-//! R1 through the server: killed at every named place while a client is attached, started again, and the client catches up by
-//! itself: no frame lost, none twice.
+//! R1 through the server: killed at every named place while a client is attached, started again,
+//! and the client catches up by itself: no frame lost, none twice.
 
 use crate::kills::{Came, begun, look, unknown};
 use crate::kills_cli::{program, script};
@@ -32,7 +32,8 @@ impl<'a> Served<'a> {
         std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let told: Value = serde_json::from_str(&line).unwrap_or_default();
         self.api = told["url"].as_str().map(|url| {
-            let token = std::fs::read_to_string(told["token_file"].as_str().unwrap()).unwrap_or_default();
+            let token =
+                std::fs::read_to_string(told["token_file"].as_str().unwrap()).unwrap_or_default();
             Api::new(url.trim_start_matches("http://").parse().unwrap(), &token)
         });
         self.child = Some(child);
@@ -40,7 +41,8 @@ impl<'a> Served<'a> {
 
     /// The server, alive: started again if it died.
     fn api(&mut self) -> &mut Api {
-        let dead = self.api.is_none() || self.child.as_mut().is_some_and(|c| c.try_wait().unwrap().is_some());
+        let dead = self.api.is_none()
+            || self.child.as_mut().is_some_and(|c| c.try_wait().unwrap().is_some());
         if dead {
             if let Some(mut child) = self.child.take() {
                 let _ = child.wait();
@@ -48,7 +50,11 @@ impl<'a> Served<'a> {
                 let dir = self.dir.to_path_buf();
                 // What had begun and not ended when it died.
                 let found = std::thread::spawn(move || {
-                    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(begun(&dir))
+                    tokio::runtime::Builder::new_current_thread()
+                        .enable_all()
+                        .build()
+                        .unwrap()
+                        .block_on(begun(&dir))
                 });
                 self.begun.extend(found.join().unwrap());
             }
@@ -133,10 +139,14 @@ fn client() -> Client {
 
 async fn check(what: &str, dir: &Path, served: &Served<'_>, client: &Client, base: &Came) -> bool {
     let after = look(dir).await;
-    let stored: Vec<&str> = after.facts.iter().map(|(_, event)| event.kind()).take(client.kinds.len()).collect();
+    let stored: Vec<&str> =
+        after.facts.iter().map(|(_, event)| event.kind()).take(client.kinds.len()).collect();
     assert_eq!(client.kinds, stored, "{what}: the client saw what is stored");
     let lost = unknown(&after);
-    assert_eq!(lost, served.begun, "{what}: unknown is what had begun and not ended, and nothing else");
+    assert_eq!(
+        lost, served.begun,
+        "{what}: unknown is what had begun and not ended, and nothing else"
+    );
     let log = std::fs::read_to_string(dir.join("project/log")).unwrap_or_default();
     for (line, step) in [("a", 1), ("b", 3)] {
         let times = log.lines().filter(|l| *l == line).count();
@@ -144,7 +154,11 @@ async fn check(what: &str, dir: &Path, served: &Served<'_>, client: &Client, bas
         assert!(times == 1 || (unsure && times == 0), "{what}: {line:?} ran {times} times\n{log}");
     }
     if lost.is_empty() {
-        assert_eq!(String::from_utf8_lossy(&after.messages), String::from_utf8_lossy(&base.messages), "{what}");
+        assert_eq!(
+            String::from_utf8_lossy(&after.messages),
+            String::from_utf8_lossy(&base.messages),
+            "{what}"
+        );
     }
     let prompts = after.facts.iter().filter(|(_, e)| e.kind() == "prompted").count();
     assert_eq!(prompts, 1, "{what}: one prompt, sent as often as it took");
@@ -157,7 +171,8 @@ async fn r1_the_server_is_killed_everywhere_and_the_client_catches_up() {
     let url = server.base_url();
     let one = |dir: &Path, env: &[(&str, &str)], what: &str| {
         tokio::task::block_in_place(|| {
-            let mut served = Served { dir, url: &url, child: None, api: None, kills: 0, begun: BTreeSet::new() };
+            let mut served =
+                Served { dir, url: &url, child: None, api: None, kills: 0, begun: BTreeSet::new() };
             served.start(env);
             let mut client = client();
             client.work(&mut served, what);
@@ -175,7 +190,10 @@ async fn r1_the_server_is_killed_everywhere_and_the_client_catches_up() {
     one(whole.path(), &[("DUNNOCK_FAIL_LIST", list.to_str().unwrap())], "as it is");
     let base = look(whole.path()).await;
     let mut times: BTreeMap<String, u32> = BTreeMap::new();
-    std::fs::read_to_string(&list).unwrap().lines().for_each(|l| *times.entry(l.to_owned()).or_default() += 1);
+    std::fs::read_to_string(&list)
+        .unwrap()
+        .lines()
+        .for_each(|l| *times.entry(l.to_owned()).or_default() += 1);
     let both = |(place, n): (&String, &u32)| {
         let last = (*n > 1).then(|| format!("{place}#{n}"));
         std::iter::once(format!("{place}#1")).chain(last).collect::<Vec<_>>()
@@ -190,29 +208,46 @@ async fn r1_the_server_is_killed_everywhere_and_the_client_catches_up() {
         unknowns += usize::from(check(place, dir.path(), &served, &client, &base).await);
     }
     println!(
-        "R1 through the server: {} places, {} kills, {killed} struck while a client was at work, {unknowns} with an unknown outcome",
+        "R1 through the server: {} places, {} kills, {killed} struck while a client was at work, \
+         {unknowns} with an unknown outcome",
         times.len(),
         places.len()
     );
-    assert!(times.len() >= 30 && killed >= 55 && unknowns > 0, "{} places, {killed} kills", times.len());
+    assert!(
+        times.len() >= 30 && killed >= 55 && unknowns > 0,
+        "{} places, {killed} kills",
+        times.len()
+    );
 }
 
-/// Many sessions write as one: killed before and after their common commit, each of them goes on, and nothing ran twice.
+/// Many sessions write as one: killed before and after their common commit, each of them goes on,
+/// and nothing ran twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn r1_sessions_that_share_a_commit_are_killed_with_it() {
     let server = ScriptedServer::start(script()).await;
     let url = server.base_url();
     const TOGETHER: usize = 6;
-    for place in
-        ["store.together.before#1", "store.together.after#1", "store.together.before#9", "store.together.after#9"]
-    {
+    for place in [
+        "store.together.before#1",
+        "store.together.after#1",
+        "store.together.before#9",
+        "store.together.after#9",
+    ] {
         let dir = tempfile::tempdir().unwrap();
-        let served = Served { dir: dir.path(), url: &url, child: None, api: None, kills: 0, begun: BTreeSet::new() };
+        let served = Served {
+            dir: dir.path(),
+            url: &url,
+            child: None,
+            api: None,
+            kills: 0,
+            begun: BTreeSet::new(),
+        };
         let served = std::sync::Mutex::new(served);
         let kills = tokio::task::block_in_place(|| {
             served.lock().unwrap().start(&[("DUNNOCK_FAIL_AT", place)]);
             let work = |n: usize| {
-                // A folder each: the same line from two sessions would look like one that ran twice.
+                // A folder each: the same line from two sessions would look like one that ran
+                // twice.
                 let folder = dir.path().join(format!("project/{n}"));
                 std::fs::create_dir_all(&folder).unwrap();
                 let end = Instant::now() + Duration::from_secs(90);
@@ -223,16 +258,22 @@ async fn r1_sessions_that_share_a_commit_are_killed_with_it() {
                     let mut once = || -> Option<bool> {
                         if session.is_none() {
                             let rows = api
-                                .ask("GET", &format!("/api/sessions?workspace={}", folder.display()), None)
+                                .ask(
+                                    "GET",
+                                    &format!("/api/sessions?workspace={}", folder.display()),
+                                    None,
+                                )
                                 .ok()?
                                 .json();
                             let known = rows["sessions"][0]["id"].as_str().map(str::to_owned);
                             let set = json!({ "workspace": folder, "set": { "mode": "all", "attended": false } });
                             session = match known {
                                 Some(id) => Some(id),
-                                None => api.ask("POST", "/api/sessions", Some(&set)).ok()?.json()["id"]
-                                    .as_str()
-                                    .map(str::to_owned),
+                                None => {
+                                    api.ask("POST", "/api/sessions", Some(&set)).ok()?.json()["id"]
+                                        .as_str()
+                                        .map(str::to_owned)
+                                }
                             };
                         }
                         let mut live = api.live(session.as_ref()?, seen).ok()?;
@@ -242,7 +283,11 @@ async fn r1_sessions_that_share_a_commit_are_killed_with_it() {
                         loop {
                             let message = live.next(Duration::from_secs(20))?;
                             if let Some(seq) = message["event"]["seq"].as_u64() {
-                                assert_eq!(seq, seen + 1, "{place}: session {n}: a fact was lost or came twice");
+                                assert_eq!(
+                                    seq,
+                                    seen + 1,
+                                    "{place}: session {n}: a fact was lost or came twice"
+                                );
                                 seen = seq;
                                 if message["event"]["kind"] == "ended" {
                                     return Some(true);
@@ -266,7 +311,8 @@ async fn r1_sessions_that_share_a_commit_are_killed_with_it() {
         });
         assert_eq!(kills, 1, "{place} was not passed");
         for n in 0..TOGETHER {
-            let log = std::fs::read_to_string(dir.path().join(format!("project/{n}/log"))).unwrap_or_default();
+            let log = std::fs::read_to_string(dir.path().join(format!("project/{n}/log")))
+                .unwrap_or_default();
             for line in ["a", "b"] {
                 assert!(
                     log.lines().filter(|l| *l == line).count() <= 1,

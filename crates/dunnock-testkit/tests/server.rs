@@ -10,7 +10,8 @@ async fn post(server: &ScriptedServer, body: &str) -> TcpStream {
     let host = server.base_url().trim_start_matches("http://").trim_end_matches("/v1").to_owned();
     let mut stream = TcpStream::connect(&host).await.unwrap();
     let request = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\nconnection: \
+         close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -19,7 +20,8 @@ async fn post(server: &ScriptedServer, body: &str) -> TcpStream {
 
 async fn all(mut stream: TcpStream) -> String {
     let mut bytes = Vec::new();
-    let _ = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut bytes)).await.unwrap();
+    let _ =
+        tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut bytes)).await.unwrap();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -27,14 +29,18 @@ const FIRST: &str = r#"{"model":"scripted","messages":[{"role":"user","content":
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_streams_words_and_calls_in_the_place_of_the_script() {
-    let script = vec![Say::text("one two").into(), Say::calls(&[("shell", r#"{"command":"ls"}"#)]).into()];
+    let script =
+        vec![Say::text("one two").into(), Say::calls(&[("shell", r#"{"command":"ls"}"#)]).into()];
     let server = ScriptedServer::start(script).await;
     let text = all(post(&server, FIRST).await).await;
     assert!(
-        text.starts_with("HTTP/1.1 200") && text.contains(r#""content":"one ""#) && text.contains("[DONE]"),
+        text.starts_with("HTTP/1.1 200")
+            && text.contains(r#""content":"one ""#)
+            && text.contains("[DONE]"),
         "{text}"
     );
-    let second = r#"{"model":"scripted","messages":[{"role":"user"},{"role":"assistant"},{"role":"tool"}]}"#;
+    let second =
+        r#"{"model":"scripted","messages":[{"role":"user"},{"role":"assistant"},{"role":"tool"}]}"#;
     let text = all(post(&server, second).await).await;
     assert!(text.contains(r#""name":"shell""#) && text.contains("tool_calls"), "{text}");
     assert_eq!(server.requests().len(), 2);
@@ -52,8 +58,11 @@ async fn it_breaks_as_it_is_told() {
     ] {
         let server = ScriptedServer::start(vec![broken(fault.clone())]).await;
         let text = all(post(&server, FIRST).await).await;
-        let plain: String =
-            if fault == Fault::OneByteChunks { text.replace("\r\n1\r\n", "").replace("1\r\n", "") } else { text };
+        let plain: String = if fault == Fault::OneByteChunks {
+            text.replace("\r\n1\r\n", "").replace("1\r\n", "")
+        } else {
+            text
+        };
         let plain = plain.replace("\r\n", "");
         assert!(plain.contains(has) || plain.contains("[DONE"), "{fault:?}: {plain}");
         assert!(!plain.contains(lacks), "{fault:?}: {plain}");

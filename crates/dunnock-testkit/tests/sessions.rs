@@ -128,7 +128,8 @@ impl Scene {
     }
 }
 
-/// Sessions of every kind; for each, every request that was sent is rebuilt from the log, byte for byte.
+/// Sessions of every kind; for each, every request that was sent is rebuilt from the log, byte for
+/// byte.
 async fn scripted(
     name: &str,
     config: Config,
@@ -151,9 +152,17 @@ async fn scripted(
     let asked = model.asked.lock().unwrap().clone();
     assert!(!asked.is_empty());
     for (step, hash, bytes) in &asked {
-        let upto = facts.iter().position(|(_, e)| matches!(e, Event::StepStarted(t) if t.step == *step)).unwrap();
-        let request = Transcript::fold(None, facts[..=upto].iter().map(|(s, e)| (*s, e))).request().unwrap();
-        assert_eq!(String::from_utf8_lossy(&request.bytes()), String::from_utf8_lossy(bytes), "{name}: step {step}");
+        let upto = facts
+            .iter()
+            .position(|(_, e)| matches!(e, Event::StepStarted(t) if t.step == *step))
+            .unwrap();
+        let request =
+            Transcript::fold(None, facts[..=upto].iter().map(|(s, e)| (*s, e))).request().unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&request.bytes()),
+            String::from_utf8_lossy(bytes),
+            "{name}: step {step}"
+        );
         assert_eq!(request.hash(), *hash, "{name}: step {step}");
         for (_, event) in &facts {
             if let Event::Answered(a) = event
@@ -193,7 +202,10 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
     let mut sessions = 0;
     let mut done = |_: &[(Seq, Event)]| sessions += 1;
 
-    let f = scripted("words only", auto(), vec![Say::text("hello there")], async |s| s.prompt("hi").await).await;
+    let f = scripted("words only", auto(), vec![Say::text("hello there")], async |s| {
+        s.prompt("hi").await
+    })
+    .await;
     assert_eq!(count(&f, "answered"), 1);
     done(&f);
 
@@ -201,7 +213,11 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
     assert_eq!(shown(&f), ["x"]);
     done(&f);
 
-    let calls = Say::calls(&[("view", r#"{"say":"a"}"#), ("view", r#"{"say":"b"}"#), ("append", r#"{"say":"c"}"#)]);
+    let calls = Say::calls(&[
+        ("view", r#"{"say":"a"}"#),
+        ("view", r#"{"say":"b"}"#),
+        ("append", r#"{"say":"c"}"#),
+    ]);
     let f = scripted("parallel calls", auto(), vec![calls], async |s| s.prompt("go").await).await;
     assert_eq!(count(&f, "finished"), 3);
     done(&f);
@@ -256,12 +272,18 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
         s.prompt("once more").await;
     })
     .await;
-    let partial =
-        f.iter().find_map(|(_, e)| if let Event::StepFailed(t) = e { Some(t.clone()) } else { None }).unwrap();
-    assert!(partial.failure == Failure::Interrupted && partial.partial.starts_with("a long"), "{partial:?}");
+    let partial = f
+        .iter()
+        .find_map(|(_, e)| if let Event::StepFailed(t) = e { Some(t.clone()) } else { None })
+        .unwrap();
+    assert!(
+        partial.failure == Failure::Interrupted && partial.partial.starts_with("a long"),
+        "{partial:?}"
+    );
     done(&f);
 
-    let hang = vec![Say::calls(&[("append", r#"{"ms":60000}"#), ("append", "{}")]), Say::text("stopped")];
+    let hang =
+        vec![Say::calls(&[("append", r#"{"ms":60000}"#), ("append", "{}")]), Say::text("stopped")];
     let f = scripted("interrupted inside a tool", auto(), hang, async |s| {
         s.prompt("go").await;
         s.until("started").await;
@@ -270,8 +292,12 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
         s.send(Command::Run).await;
     })
     .await;
-    let ends: Vec<Outcome> =
-        f.iter().filter_map(|(_, e)| if let Event::Finished(x) = e { Some(x.outcome.clone()) } else { None }).collect();
+    let ends: Vec<Outcome> = f
+        .iter()
+        .filter_map(
+            |(_, e)| if let Event::Finished(x) = e { Some(x.outcome.clone()) } else { None },
+        )
+        .collect();
     assert_eq!(ends, [Outcome::NotRun, Outcome::Interrupted]);
     done(&f);
 
@@ -281,20 +307,30 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
         Say::text("at last"),
     ];
     let f = scripted("tried again", auto(), retry, async |s| s.prompt("go").await).await;
-    assert_eq!((count(&f, "step_failed"), count(&f, "timer_fired"), count(&f, "answered")), (2, 2, 1));
+    assert_eq!(
+        (count(&f, "step_failed"), count(&f, "timer_fired"), count(&f, "answered")),
+        (2, 2, 1)
+    );
     done(&f);
 
-    let f = scripted("rejected", auto(), vec![Say::fails(Failure::Rejected, None), Say::text("now")], async |s| {
-        s.prompt("go").await;
-        s.rest(Answer::Yes).await;
-        s.send(Command::Run).await;
-    })
+    let f = scripted(
+        "rejected",
+        auto(),
+        vec![Say::fails(Failure::Rejected, None), Say::text("now")],
+        async |s| {
+            s.prompt("go").await;
+            s.rest(Answer::Yes).await;
+            s.send(Command::Run).await;
+        },
+    )
     .await;
     assert_eq!((count(&f, "ended"), count(&f, "continued")), (2, 1));
     done(&f);
 
-    let big =
-        |n: u64| Say::calls(&[("view", r#"{"say":"0123456789012345678901234567890123456789","kb":1}"#)]).using(n, 10);
+    let big = |n: u64| {
+        Say::calls(&[("view", r#"{"say":"0123456789012345678901234567890123456789","kb":1}"#)])
+            .using(n, 10)
+    };
     let filler = format!("{{\"say\":\"{}\"}}", "lorem ipsum ".repeat(200));
     let long = |n: u64| Say::calls(&[("view", filler.as_str())]).using(n, 10);
     let window = Config { window: Some(2000), max_output: 100, compact_keep: 1, ..auto() };
@@ -310,13 +346,18 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
     assert!(count(&f, "compaction_started") >= 1 && count(&f, "compacted") >= 1);
     done(&f);
 
-    let f = scripted("compacted on request", auto(), vec![long(0), Say::text("one"), Say::text("two")], async |s| {
-        s.prompt("go").await;
-        s.rest(Answer::Yes).await;
-        s.send(Command::Compact).await;
-        s.rest(Answer::Yes).await;
-        s.prompt("and now").await;
-    })
+    let f = scripted(
+        "compacted on request",
+        auto(),
+        vec![long(0), Say::text("one"), Say::text("two")],
+        async |s| {
+            s.prompt("go").await;
+            s.rest(Answer::Yes).await;
+            s.send(Command::Compact).await;
+            s.rest(Answer::Yes).await;
+            s.prompt("and now").await;
+        },
+    )
     .await;
     assert_eq!(count(&f, "compacted"), 1);
     done(&f);
@@ -334,18 +375,26 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
     assert!(count(&f, "compacted") >= 1);
     done(&f);
 
-    let f = scripted("another model", auto(), vec![Say::text("I am one"), Say::text("I am two")], async |s| {
-        s.prompt("who?").await;
-        s.rest(Answer::Yes).await;
-        s.set(ConfigPatch { model: Some("script/2".into()), ..ConfigPatch::default() }).await;
-        s.prompt("and now?").await;
-    })
+    let f = scripted(
+        "another model",
+        auto(),
+        vec![Say::text("I am one"), Say::text("I am two")],
+        async |s| {
+            s.prompt("who?").await;
+            s.rest(Answer::Yes).await;
+            s.set(ConfigPatch { model: Some("script/2".into()), ..ConfigPatch::default() }).await;
+            s.prompt("and now?").await;
+        },
+    )
     .await;
     assert_eq!(count(&f, "preamble_set"), 2);
     done(&f);
 
-    let f =
-        scripted("talk taken back", auto(), vec![Say::text("one"), Say::text("two"), Say::text("three")], async |s| {
+    let f = scripted(
+        "talk taken back",
+        auto(),
+        vec![Say::text("one"), Say::text("two"), Say::text("three")],
+        async |s| {
             s.prompt("first").await;
             s.rest(Answer::Yes).await;
             let at = s.s.seq;
@@ -356,8 +405,9 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
             s.rest(Answer::Yes).await;
             s.rewind(RewindTo::Undo, Scope::Conversation).await;
             s.prompt("third").await;
-        })
-        .await;
+        },
+    )
+    .await;
     assert_eq!(count(&f, "rewound"), 2);
     done(&f);
 
@@ -377,29 +427,44 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
 
     let proof = Config { verify: vec!["true".into(), "false".into()], verify_tries: 2, ..auto() };
     let f =
-        scripted("verified", proof, vec![Say::text("done"), Say::text("really done")], async |s| s.prompt("go").await)
-            .await;
+        scripted("verified", proof, vec![Say::text("done"), Say::text("really done")], async |s| {
+            s.prompt("go").await
+        })
+        .await;
     assert_eq!((count(&f, "check_called"), count(&f, "answered")), (4, 2));
-    let end = f.iter().rev().find_map(|(_, e)| if let Event::Ended(e) = e { Some(e.clone()) } else { None }).unwrap();
+    let end = f
+        .iter()
+        .rev()
+        .find_map(|(_, e)| if let Event::Ended(e) = e { Some(e.clone()) } else { None })
+        .unwrap();
     assert_eq!((end.reason, end.proof), (EndReason::Unproven, Proof::Failed));
     done(&f);
 
     let limit = Config { max_steps: 2, attended: true, ..auto() };
-    let f = scripted("the limit is a question", limit, vec![one_call()[0].clone(); 3], async |s| s.prompt("go").await)
-        .await;
+    let f = scripted("the limit is a question", limit, vec![one_call()[0].clone(); 3], async |s| {
+        s.prompt("go").await
+    })
+    .await;
     assert_eq!((count(&f, "asked"), count(&f, "step_started")), (1, 4));
     done(&f);
 
-    let thinking = Say { reasoning: "hm".into(), ..Say::calls(&[("nonesuch", "{}"), ("final_output", "{}")]) };
-    let f = scripted("reasoning and an unknown tool", auto(), vec![thinking], async |s| s.prompt("go").await).await;
+    let thinking =
+        Say { reasoning: "hm".into(), ..Say::calls(&[("nonesuch", "{}"), ("final_output", "{}")]) };
+    let f = scripted("reasoning and an unknown tool", auto(), vec![thinking], async |s| {
+        s.prompt("go").await
+    })
+    .await;
     assert_eq!(shown(&f), ["there is no tool nonesuch", "noted"]);
     done(&f);
 
-    let broken =
-        vec![Say::calls(&[("view", r#"{"panic":true}"#), ("view", r#"{"say":"fine","fail":true}"#)]), Say::text("ok")];
+    let broken = vec![
+        Say::calls(&[("view", r#"{"panic":true}"#), ("view", r#"{"say":"fine","fail":true}"#)]),
+        Say::text("ok"),
+    ];
     let f = scripted("a tool that panics", auto(), broken, async |s| s.prompt("go").await).await;
     assert!(
-        shown(&f).iter().any(|t| t.contains("an error inside the agent")) && shown(&f).contains(&"fine".to_owned())
+        shown(&f).iter().any(|t| t.contains("an error inside the agent"))
+            && shown(&f).contains(&"fine".to_owned())
     );
     done(&f);
 
@@ -431,7 +496,8 @@ async fn an_interrupt_reaches_work() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_is_found_once_the_session_rests() {
     let dir = tempfile::tempdir().unwrap();
-    let world = worlds::in_folder(dir.path(), ScriptedModel::new(vec![Say::text("a hedge sparrow")])).await;
+    let world =
+        worlds::in_folder(dir.path(), ScriptedModel::new(vec![Say::text("a hedge sparrow")])).await;
     let log = world.log.clone();
     let session = create(&world, "/w", worlds::config()).await.unwrap();
     let mut s = Scene::on(Connection::open(world, session.clone(), 0).await.unwrap());
@@ -463,10 +529,16 @@ async fn a_repeated_command_is_carried_out_once() {
     let first = door.order(order.clone()).await.unwrap().unwrap();
     let again = door.order(order.clone()).await.unwrap().unwrap();
     assert_eq!(first, again);
-    let stale =
-        CommandRequest { id: "late".parse().unwrap(), expect: Some(1), command: Command::Title { title: "t".into() } };
+    let stale = CommandRequest {
+        id: "late".parse().unwrap(),
+        expect: Some(1),
+        command: Command::Title { title: "t".into() },
+    };
     let refusal = door.order(stale).await.unwrap().unwrap_err();
-    assert!(matches!(refusal.reason, Refused::Stale { version } if version == refusal.version), "{refusal:?}");
+    assert!(
+        matches!(refusal.reason, Refused::Stale { version } if version == refusal.version),
+        "{refusal:?}"
+    );
     door.close().await;
     let third = dunnock_engine::submit_offline(&world, &session, order).await.unwrap().unwrap();
     assert_eq!(third, dunnock_engine::Submitted::Stored(first));
@@ -477,7 +549,10 @@ async fn a_repeated_command_is_carried_out_once() {
 async fn a_late_listener_gets_the_partial_and_a_slow_one_is_cut_off() {
     let dir = tempfile::tempdir().unwrap();
     let words = "word ".repeat(3000);
-    let model = ScriptedModel::new(vec![Say::text("some words that come slowly").after(30), Say::text(&words)]);
+    let model = ScriptedModel::new(vec![
+        Say::text("some words that come slowly").after(30),
+        Say::text(&words),
+    ]);
     let world = worlds::in_folder(dir.path(), model).await;
     let session = create(&world, "/w", worlds::config()).await.unwrap();
     let mut s = Scene::on(Connection::open(world, session, 0).await.unwrap());
@@ -522,7 +597,10 @@ async fn a_fork_has_the_past_of_its_parent_and_a_future_of_its_own() {
     c.prompt("other second").await;
     c.rest(Answer::Yes).await;
     let told = String::from_utf8(model.asked.lock().unwrap().last().unwrap().2.clone()).unwrap();
-    assert!(told.contains("first") && told.contains("other second") && !told.contains("\"second\""), "{told}");
+    assert!(
+        told.contains("first") && told.contains("other second") && !told.contains("\"second\""),
+        "{told}"
+    );
     assert!(c.s.step > Step(2), "ids are unique across both");
     let before = told;
     c.rewind(RewindTo::Event(1), Scope::Conversation).await;
@@ -542,7 +620,8 @@ async fn writers_of_one_folder_wait_for_each_other_and_say_so() {
     let dir = tempfile::tempdir().unwrap();
     let make = async |ms: u32| {
         let call = format!(r#"{{"say":"w","ms":{ms}}}"#);
-        let model = ScriptedModel::new(vec![Say::calls(&[("append", call.as_str())]), Say::text("done")]);
+        let model =
+            ScriptedModel::new(vec![Say::calls(&[("append", call.as_str())]), Say::text("done")]);
         let world = worlds::in_folder(dir.path(), model).await;
         let session = create(&world, "/same", worlds::config()).await.unwrap();
         Scene::on(Connection::open(world, session, 0).await.unwrap())
@@ -562,7 +641,8 @@ async fn writers_of_one_folder_wait_for_each_other_and_say_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_day_budget_holds_across_sessions() {
     let dir = tempfile::tempdir().unwrap();
-    let price = Price { input: 1_000_000, cached: 1_000_000, output: 1_000_000, written: 1_000_000 };
+    let price =
+        Price { input: 1_000_000, cached: 1_000_000, output: 1_000_000, written: 1_000_000 };
     let config = Config { price: Some(price), max_output: 100, ..worlds::config() };
     let mut ends = Vec::new();
     let mut left = Vec::new();
@@ -612,7 +692,8 @@ async fn a_session_of_a_later_release_opens_to_read() {
     let world = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
     let session = create(&world, "/w", worlds::config()).await.unwrap();
     let loaded = dunnock_engine::load(world.log.as_ref(), &session).await.unwrap();
-    let mut later = seal(1, loaded.chain, At(0), Cause::Driver, &Event::from(Titled { title: "t".into() }));
+    let mut later =
+        seal(1, loaded.chain, At(0), Cause::Driver, &Event::from(Titled { title: "t".into() }));
     later.envelope.kind = "dreamt".into();
     later.envelope.need = Need::Must;
     let listing = dunnock_core::ports::Listing {
@@ -632,7 +713,11 @@ async fn a_session_of_a_later_release_opens_to_read() {
     };
     world.log.append(batch).await.unwrap();
     let mut door = Connection::open(world.clone(), session.clone(), 0).await.unwrap();
-    let refusal = door.send(Command::Prompt { text: "hi".into(), images: vec![] }).await.unwrap().unwrap_err();
+    let refusal = door
+        .send(Command::Prompt { text: "hi".into(), images: vec![] })
+        .await
+        .unwrap()
+        .unwrap_err();
     assert_eq!(refusal.reason, Refused::ReadOnly);
     for _ in 0..2 {
         assert!(matches!(door.next().await.unwrap(), Frame::Event(_)), "it can be read");

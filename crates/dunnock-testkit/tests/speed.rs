@@ -41,14 +41,21 @@ impl Runner {
     async fn new(world: &dunnock_engine::Ports) -> Self {
         let config = Config { max_steps: u32::MAX, ..worlds::config() };
         let session = create(world, "/w", config).await.unwrap();
-        Self { door: Connection::open(world.clone(), session, 0).await.unwrap(), s: dunnock_core::State::default() }
+        Self {
+            door: Connection::open(world.clone(), session, 0).await.unwrap(),
+            s: dunnock_core::State::default(),
+        }
     }
     /// One prompt: the times between its steps, the CPU time and the bytes written for each.
     async fn round(&mut self, rest: u64) -> (Vec<Duration>, Duration, u64) {
         // Search is brought up to date while the session rests; let it finish, it is nobody's step.
         tokio::time::sleep(Duration::from_millis(rest)).await;
         let (before, cpu) = (written(), timing::cpu());
-        self.door.send(Command::Prompt { text: "go".into(), images: vec![] }).await.unwrap().unwrap();
+        self.door
+            .send(Command::Prompt { text: "go".into(), images: vec![] })
+            .await
+            .unwrap()
+            .unwrap();
         let (mut times, mut last) = (Vec::new(), Instant::now());
         let goal = self.s.step.0 + ROUND;
         while self.s.step.0 < goal || self.s.busy() {
@@ -62,15 +69,22 @@ impl Runner {
                 }
             }
         }
-        (times.split_off(10), (timing::cpu() - cpu) / ROUND, (written() - before) / u64::from(ROUND))
+        (
+            times.split_off(10),
+            (timing::cpu() - cpu) / ROUND,
+            (written() - before) / u64::from(ROUND),
+        )
     }
 }
 
-/// The steps of a long session and of a short one take turns, so that whatever else the machine does strikes both.
+/// The steps of a long session and of a short one take turns, so that whatever else the machine
+/// does strikes both.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_ten_thousandth_step_costs_what_the_tenth_did() {
     let dir = tmp();
-    let call = Say::calls(&[("append", r#"{"say":"a line of output, as long as such lines are"}"#)]).using(100, 20);
+    let call =
+        Say::calls(&[("append", r#"{"say":"a line of output, as long as such lines are"}"#)])
+            .using(100, 20);
     let mut script = vec![call; ROUND as usize];
     script[ROUND as usize - 1] = Say::text("that was it");
     let world = worlds::in_folder(dir.path(), ScriptedModel::cycle(script)).await;
@@ -85,7 +99,8 @@ async fn the_ten_thousandth_step_costs_what_the_tenth_did() {
         let early = short.round(150).await;
         short.door.close().await;
         let late = long.round(150).await;
-        // Each long round is held against the short one right before it: a machine that slows down strikes both.
+        // Each long round is held against the short one right before it: a machine that slows down
+        // strikes both.
         let ratio = |late: Duration, early: Duration| late.as_secs_f64() / early.as_secs_f64();
         wall.push(ratio(median(&mut late.0.clone()), median(&mut early.0.clone())));
         cpu.push(ratio(late.1, early.1));
@@ -123,15 +138,32 @@ async fn long_session(store: &Sqlite, id: &str, n: u64) -> SessionId {
         step += 1;
         let call = CallId { step: Step(step), index: 0 };
         let upto = events.len() as Seq;
-        events.push(StepStarted { step: Step(step), upto, preamble: Hash::ZERO, reserved: Reserved::default() }.into());
-        let part = CallPart { id: "c".into(), tool: "view".into(), args: args.into(), recovered: false, fault: None };
+        events.push(
+            StepStarted {
+                step: Step(step),
+                upto,
+                preamble: Hash::ZERO,
+                reserved: Reserved::default(),
+            }
+            .into(),
+        );
+        let part = CallPart {
+            id: "c".into(),
+            tool: "view".into(),
+            args: args.into(),
+            recovered: false,
+            fault: None,
+        };
         events.push(
             Answered {
                 step: Step(step),
                 attempts: vec![],
                 model: "m".into(),
                 wire: "w".into(),
-                parts: vec![Part::Text { text: words.into() }, Part::Call(std::sync::Arc::new(part))],
+                parts: vec![
+                    Part::Text { text: words.into() },
+                    Part::Call(std::sync::Arc::new(part)),
+                ],
                 stop: Stop::Calls,
                 usage: Usage::default(),
                 request: Hash::ZERO,
@@ -155,9 +187,21 @@ async fn long_session(store: &Sqlite, id: &str, n: u64) -> SessionId {
             (seq, chain) = (record.envelope.seq, record.chain());
             records.push(record);
         }
-        let listing = Listing { title: "long".into(), workspace: "/w".into(), status: Status::Done, version: 1 };
-        let batch =
-            Batch { session: session.clone(), after, records, inputs: vec![], blobs: vec![], listing, charge: None };
+        let listing = Listing {
+            title: "long".into(),
+            workspace: "/w".into(),
+            status: Status::Done,
+            version: 1,
+        };
+        let batch = Batch {
+            session: session.clone(),
+            after,
+            records,
+            inputs: vec![],
+            blobs: vec![],
+            listing,
+            charge: None,
+        };
         store.append(batch).await.unwrap();
     }
     session
@@ -190,7 +234,11 @@ async fn long_sessions_are_ready_quickly() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let memory: u64 = said.split_whitespace().last().and_then(|n| n.parse().ok()).expect(&said);
     assert!(said.starts_with("LOADED 100000 "), "{said}");
-    timing::cpu_ratio("100,000 facts to 10,000, CPU time", large.as_secs_f64() / small.as_secs_f64(), 12.0);
+    timing::cpu_ratio(
+        "100,000 facts to 10,000, CPU time",
+        large.as_secs_f64() / small.as_secs_f64(),
+        12.0,
+    );
     timing::figure("10,000 facts ready", best(&wall), Duration::from_millis(75));
     println!("figure: 100,000 facts take {} MB (bound 60)", memory >> 10);
     assert!(memory <= 60 << 10, "{} MB", memory >> 10);
@@ -218,9 +266,15 @@ fn sqlx_free_insert(dir: &std::path::Path) -> std::process::Output {
     let script = "
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
-rows = [(f'session{n:06}', f'title {n}', '/w', 'done', n, n, 1, 1, bytes(32)) for n in range(10000)]
-db.executemany('INSERT INTO sessions (id, title, workspace, status, created, updated, version, seq, chain) VALUES (?,?,?,?,?,?,?,?,?)', rows)
+rows = [(f'session{n:06}', f'title {n}', '/w', 'done', n, n, 1, 1, bytes(32)) for n in \
+                  range(10000)]
+db.executemany('INSERT INTO sessions (id, title, workspace, status, created, updated, version, \
+                  seq, chain) VALUES (?,?,?,?,?,?,?,?,?)', rows)
 db.commit()
 ";
-    std::process::Command::new("python3").args(["-c", script]).arg(dir.join("dunnock.db")).output().unwrap()
+    std::process::Command::new("python3")
+        .args(["-c", script])
+        .arg(dir.join("dunnock.db"))
+        .output()
+        .unwrap()
 }

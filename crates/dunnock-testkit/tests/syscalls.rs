@@ -1,4 +1,5 @@
-//! R2, R3, R4 with the real kernel: killed at system calls, a sync that fails, a disk that is full. And syncs counted.
+//! R2, R3, R4 with the real kernel: killed at system calls, a sync that fails, a disk that is full.
+//! And syncs counted.
 
 use crate::kills::{DOOR, begun, check_acks, compare, door, look, told};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -10,7 +11,16 @@ const CALLS: &str = "pwrite64,write,fdatasync,fsync,rename,ftruncate,unlink";
 
 fn strace(inject: &str, dir: &Path, scenario: &str) -> Output {
     let mut command = Process::new("strace");
-    command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={CALLS}"), "-e", &format!("inject={inject}")]);
+    command.args([
+        "-f",
+        "-qq",
+        "-o",
+        "/dev/null",
+        "-e",
+        &format!("trace={CALLS}"),
+        "-e",
+        &format!("inject={inject}"),
+    ]);
     command.args([DOOR, "drive", &dir.to_string_lossy(), scenario]).stdin(Stdio::null());
     command.env("RUST_BACKTRACE", "0");
     command.output().expect("strace is installed")
@@ -20,7 +30,8 @@ fn share() -> u64 {
     std::env::var("DUNNOCK_R2").ok().and_then(|n| n.parse().ok()).unwrap_or(100)
 }
 
-/// Kills at the k-th write or sync of a thread, resumes, compares. Scenarios take turns; `k` is counted for each thread.
+/// Kills at the k-th write or sync of a thread, resumes, compares. Scenarios take turns; `k` is
+/// counted for each thread.
 async fn killed_at_system_calls(scenarios: &[&str], per_scenario: u64) -> u64 {
     let mut kills = 0;
     for scenario in scenarios {
@@ -28,7 +39,8 @@ async fn killed_at_system_calls(scenarios: &[&str], per_scenario: u64) -> u64 {
         assert!(door("drive", whole.path(), scenario).output().unwrap().status.success());
         let base = look(whole.path()).await;
         let (mut k, mut struck, mut past) = (0, 0, 0);
-        // A few threads write, and `k` counts for each: past the last call of the busiest the runs just end.
+        // A few threads write, and `k` counts for each: past the last call of the busiest the runs
+        // just end.
         while struck < per_scenario && past < 3 {
             k += 1;
             let dir = tempfile::tempdir().unwrap();
@@ -42,7 +54,11 @@ async fn killed_at_system_calls(scenarios: &[&str], per_scenario: u64) -> u64 {
             check_acks(&format!("{scenario} at system call {k}"), dir.path(), &killed).await;
             let begun = begun(dir.path()).await;
             let resumed = door("drive", dir.path(), scenario).output().unwrap();
-            assert!(resumed.status.success(), "{scenario} at {k}: {}", String::from_utf8_lossy(&resumed.stdout));
+            assert!(
+                resumed.status.success(),
+                "{scenario} at {k}: {}",
+                String::from_utf8_lossy(&resumed.stdout)
+            );
             let after = look(dir.path()).await;
             compare(
                 &format!("{scenario} at system call {k} after {} facts", lines.len()),
@@ -65,10 +81,16 @@ async fn r2_killed_at_writes_and_syncs() {
     let kills = match share {
         0..=400 => killed_at_system_calls(&["plain", "steps-40"], share.div_ceil(2)).await,
         _ => {
-            killed_at_system_calls(&["plain", "parallel", "question", "steps-20", "steps-40", "steps-70"], share).await
+            killed_at_system_calls(
+                &["plain", "parallel", "question", "steps-20", "steps-40", "steps-70"],
+                share,
+            )
+            .await
         }
     };
-    println!("R2: {kills} kills at system calls, nothing acknowledged was lost, every database whole");
+    println!(
+        "R2: {kills} kills at system calls, nothing acknowledged was lost, every database whole"
+    );
     assert!(kills >= share, "only {kills} of {share} kills struck");
 }
 
@@ -83,7 +105,8 @@ async fn r4_nothing_is_acknowledged_on_a_failed_sync() {
         let output = strace(&format!("fdatasync,fsync:error=EIO:when={k}"), dir.path(), "plain");
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         doubted += u32::from(said.contains("checking the log"));
-        // Where the very first writes fail the program says so and ends; everywhere else it goes on by itself.
+        // Where the very first writes fail the program says so and ends; everywhere else it goes on
+        // by itself.
         if !output.status.success() {
             assert!(said.contains("ERROR "), "sync {k}: it ended without a word: {said}");
             assert!(door("drive", dir.path(), "plain").output().unwrap().status.success());
@@ -92,13 +115,18 @@ async fn r4_nothing_is_acknowledged_on_a_failed_sync() {
         for line in told(&output) {
             assert!(after.lines.contains(&line), "sync {k}: told and then lost: {line}");
         }
-        assert_eq!(String::from_utf8_lossy(&after.messages), String::from_utf8_lossy(&base.messages), "sync {k}");
+        assert_eq!(
+            String::from_utf8_lossy(&after.messages),
+            String::from_utf8_lossy(&base.messages),
+            "sync {k}"
+        );
     }
     println!("R4: 30 failed syncs, {doubted} found out about while working");
     assert!(doubted >= 5, "{doubted}");
 }
 
-/// A small disk of its own, filled by a file; the file goes when the door has said twice that the disk is full.
+/// A small disk of its own, filled by a file; the file goes when the door has said twice that the
+/// disk is full.
 fn on_a_full_disk(scenario: &str) -> (u32, u32) {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().to_string_lossy().into_owned();
@@ -106,8 +134,9 @@ fn on_a_full_disk(scenario: &str) -> (u32, u32) {
     let door = std::env::var("DUNNOCK_TEST_DOOR").unwrap_or_else(|_| DOOR.into());
     let script = format!(
         "mount -t tmpfs -o size=6m none {place} && head -c 5000000 /dev/zero > {place}/ballast && \
-         {{ {door} drive {place} {scenario}; code=$?; echo \"PARTS $(find {place} -name '*.part' | wc -l)\"; echo \"EXIT $code\"; }} & \
-         while read -r line; do [ \"$line\" = free ] && rm {place}/ballast; done; wait"
+         {{ {door} drive {place} {scenario}; code=$?; echo \"PARTS $(find {place} -name '*.part' \
+         | wc -l)\"; echo \"EXIT $code\"; }} & while read -r line; do [ \"$line\" = free ] && rm \
+         {place}/ballast; done; wait"
     );
     let mut child = Process::new("unshare")
         .args(["-rm", "sh", "-c", &script])
@@ -164,12 +193,20 @@ fn r5_a_read_only_database_is_said_and_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().to_string_lossy().into_owned();
     let script = format!(
-        "mount -t tmpfs none {place} && {DOOR} drive {place} steps-3 > /dev/null && mount -o remount,ro {place} && \
-         {DOOR} drive {place} steps-3; echo \"EXIT $?\""
+        "mount -t tmpfs none {place} && {DOOR} drive {place} steps-3 > /dev/null && mount -o \
+         remount,ro {place} && {DOOR} drive {place} steps-3; echo \"EXIT $?\""
     );
-    let output = Process::new("unshare").args(["-rm", "sh", "-c", &script]).output().expect("unshare is installed");
+    let output = Process::new("unshare")
+        .args(["-rm", "sh", "-c", &script])
+        .output()
+        .expect("unshare is installed");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.contains("ERROR ") && said.to_lowercase().contains("read-only") && said.contains("EXIT 1"), "{said}");
+    assert!(
+        said.contains("ERROR ")
+            && said.to_lowercase().contains("read-only")
+            && said.contains("EXIT 1"),
+        "{said}"
+    );
 }
 
 /// Syncs of the whole process for a scenario.
@@ -177,7 +214,16 @@ fn syncs(scenario: &str) -> u64 {
     let dir = tempfile::tempdir().unwrap();
     let list = dir.path().join("calls");
     let status = Process::new("strace")
-        .args(["-f", "-qq", "-e", "trace=fdatasync,fsync", "-o", &list.to_string_lossy(), DOOR, "drive"])
+        .args([
+            "-f",
+            "-qq",
+            "-e",
+            "trace=fdatasync,fsync",
+            "-o",
+            &list.to_string_lossy(),
+            DOOR,
+            "drive",
+        ])
         .args([&dir.path().to_string_lossy() as &str, scenario])
         .stdout(Stdio::null())
         .status()

@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Updates, adds, moves and deletes files: all changes or none. Takes a unified diff, or:
-/// *** Begin Patch, then for each file *** Update File: PATH (and *** Move to: PATH), *** Add File: PATH
-/// or *** Delete File: PATH, then *** End Patch. Each change follows @@ or @@ LINE ABOVE (such as the
-/// function's first line); its lines begin with a space (unchanged), - (removed) or + (added), with 3
-/// unchanged lines before and after.
+/// *** Begin Patch, then for each file *** Update File: PATH (and *** Move to: PATH), *** Add File:
+/// PATH or *** Delete File: PATH, then *** End Patch. Each change follows @@ or @@ LINE ABOVE (such
+/// as the function's first line); its lines begin with a space (unchanged), - (removed) or +
+/// (added), with 3 unchanged lines before and after.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApplyPatch {
@@ -31,10 +31,17 @@ impl Tool for ApplyPatch {
     const EXAMPLES: &'static [Example] = &[
         Example {
             about: "Several files",
-            files: &[("a.py", "def f():\n    return 1\n\ndef g():\n    return 1\n"), ("old.txt", "x\n")],
+            files: &[
+                ("a.py", "def f():\n    return 1\n\ndef g():\n    return 1\n"),
+                ("old.txt", "x\n"),
+            ],
             args: r#"{"patch":"*** Begin Patch\n*** Update File: a.py\n@@ def g():\n-    return 1\n+    return 2\n*** Add File: new.txt\n+hello\n*** Delete File: old.txt\n*** End Patch"}"#,
-            gives: "updated a.py\n3  \n4  def g():\n5      return 2\nadded new.txt (1 lines)\ndeleted old.txt",
-            leaves: &[("a.py", "def f():\n    return 1\n\ndef g():\n    return 2\n"), ("new.txt", "hello\n")],
+            gives: "updated a.py\n3  \n4  def g():\n5      return 2\nadded new.txt (1 \
+                    lines)\ndeleted old.txt",
+            leaves: &[
+                ("a.py", "def f():\n    return 1\n\ndef g():\n    return 2\n"),
+                ("new.txt", "hello\n"),
+            ],
             ..Example::PLAIN
         },
         Example {
@@ -57,14 +64,16 @@ impl Tool for ApplyPatch {
             about: "One part does not match, so nothing is changed",
             files: &[("a.txt", "one\n"), ("b.txt", "two\n")],
             args: r#"{"patch":"*** Begin Patch\n*** Update File: a.txt\n-one\n+1\n*** Update File: b.txt\n-twice\n+2\n*** End Patch"}"#,
-            gives: "the text does not occur in b.txt; nothing in it is similar. Its content:\n1  two\nNo file was changed",
+            gives: "the text does not occur in b.txt; nothing in it is similar. Its content:\n1  \
+                    two\nNo file was changed",
             fails: true,
             leaves: &[("a.txt", "one\n"), ("b.txt", "two\n")],
         },
         Example {
             about: "A path outside the workspace",
             args: r#"{"patch":"--- a/../../x\n+++ b/../../x\n@@ -1 +1 @@\n-a\n+b\n"}"#,
-            gives: "../../x is outside the workspace; give a path inside it, relative to its root\nNo file was changed",
+            gives: "../../x is outside the workspace; give a path inside it, relative to its \
+                    root\nNo file was changed",
             fails: true,
             ..Example::PLAIN
         },
@@ -107,11 +116,16 @@ fn patched(args: &ApplyPatch, hand: &ToolContext) -> Result<PlannedEdit, Refusal
     })?;
     let moved: Vec<&String> = files.values().filter_map(|file| file.was.as_ref()).collect();
     let went_on = |name: &String, file: &Outcome| file.after.is_none() && moved.contains(&name);
-    let told = files.iter().filter(|(name, file)| !went_on(name, file)).filter_map(|(name, file)| tell(name, file));
+    let told = files
+        .iter()
+        .filter(|(name, file)| !went_on(name, file))
+        .filter_map(|(name, file)| tell(name, file));
     let told = told.collect::<Vec<_>>().join("\n");
-    let changes = files.into_iter().filter(|(_, file)| file.before != file.after).filter_map(|(name, file)| {
-        Some(FileChange { path: paths.remove(&name)?, before: file.before, after: file.after })
-    });
+    let changes = files.into_iter().filter(|(_, file)| file.before != file.after).filter_map(
+        |(name, file)| {
+            Some(FileChange { path: paths.remove(&name)?, before: file.before, after: file.after })
+        },
+    );
     let changes: Vec<FileChange> = changes.collect();
     if changes.is_empty() {
         return Err("the patch changes nothing".into());

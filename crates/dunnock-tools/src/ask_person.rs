@@ -5,8 +5,8 @@ use dunnock_proto::{Class, Recovery, Role};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Asks the person a question and waits for the answer. Use it when the task is unclear in a way that matters and the
-/// files do not answer it; the wait may be long.
+/// Asks the person a question and waits for the answer. Use it when the task is unclear in a way
+/// that matters and the files do not answer it; the wait may be long.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct AskPerson {
     /// The question, with what the person needs to know to answer it.

@@ -123,7 +123,8 @@ impl CapturedOutput {
             _ => self.chunks.push((stream, bytes.len() as u64)),
         }
         self.lines += bytes.iter().filter(|b| **b == b'\n').count() as u64;
-        if self.file.is_none() && self.memory.len() + bytes.len() > MEMORY && self.failed.is_none() {
+        if self.file.is_none() && self.memory.len() + bytes.len() > MEMORY && self.failed.is_none()
+        {
             let begun = Spool::new(&self.folder).and_then(|mut spool| {
                 spool.file.write_all(&self.memory)?;
                 Ok(spool)
@@ -157,7 +158,10 @@ impl CapturedOutput {
                 Err(error) => self.failed = Some(error.to_string()),
             }
         }
-        let lost = self.failed.as_ref().map(|why| format!("[some of the output could not be saved: {why}]\n"));
+        let lost = self
+            .failed
+            .as_ref()
+            .map(|why| format!("[some of the output could not be saved: {why}]\n"));
         let full = String::from_utf8_lossy(&self.memory).into_owned();
         let short = trimmed(&full, lines, bytes, call);
         let blob = short.is_some().then(|| Blob::new(std::mem::take(&mut self.memory)));
@@ -195,7 +199,13 @@ impl CapturedOutput {
         Some(Blob::new(serde_json::json!(kept).to_string().into_bytes()))
     }
 
-    fn spooled(&mut self, mut spool: Spool, lines: usize, bytes: usize, call: CallId) -> io::Result<(String, Blob)> {
+    fn spooled(
+        &mut self,
+        mut spool: Spool,
+        lines: usize,
+        bytes: usize,
+        call: CallId,
+    ) -> io::Result<(String, Blob)> {
         if let Some(why) = &self.failed {
             return Err(io::Error::other(why.clone()));
         }
@@ -205,8 +215,10 @@ impl CapturedOutput {
         spool.len = spool.file.seek(SeekFrom::End(0))?;
         // Read a little more than is shown, so that a split character does not matter.
         let part = bytes as u64 + 8;
-        let (start, end) =
-            (text_at(&mut spool.file, 0, part)?, text_at(&mut spool.file, spool.len.saturating_sub(part), part)?);
+        let (start, end) = (
+            text_at(&mut spool.file, 0, part)?,
+            text_at(&mut spool.file, spool.len.saturating_sub(part), part)?,
+        );
         let head = take(start.split_inclusive('\n'), lines / 3, bytes / 3);
         let head_len: usize = head.iter().map(|l| l.len()).sum();
         let tail = take(end.split_inclusive('\n').rev(), lines - head.len(), bytes - head_len);
@@ -215,9 +227,12 @@ impl CapturedOutput {
         let mut text: String = head.concat();
         if head.is_empty() && tail.is_empty() {
             // The lines are longer than the whole limit.
-            let (a, b) =
-                (start.floor_char_boundary(bytes / 2), end.ceil_char_boundary(end.len().saturating_sub(bytes / 2)));
-            let (first, last) = (start.get(..a).unwrap_or_default(), end.get(b..).unwrap_or_default());
+            let (a, b) = (
+                start.floor_char_boundary(bytes / 2),
+                end.ceil_char_boundary(end.len().saturating_sub(bytes / 2)),
+            );
+            let (first, last) =
+                (start.get(..a).unwrap_or_default(), end.get(b..).unwrap_or_default());
             let left = self.total.saturating_sub((first.len() + last.len()) as u64);
             text = format!("{first}\n[{left} bytes left out]\n{last}");
         } else {
@@ -226,7 +241,11 @@ impl CapturedOutput {
             tail.iter().rev().for_each(|line| text.push_str(line));
         }
         if self.total > KEEP {
-            text = format!("[of {} bytes, only the first and the last {} were saved]\n{text}", self.total, KEEP / 2);
+            text = format!(
+                "[of {} bytes, only the first and the last {} were saved]\n{text}",
+                self.total,
+                KEEP / 2
+            );
         }
         spool.file.rewind()?;
         let mut hasher = blake3::Hasher::new();
@@ -315,7 +334,8 @@ pub(crate) fn trimmed(text: &str, lines: usize, bytes: usize, call: CallId) -> O
     let mut out: String = head.concat();
     if head.is_empty() && tail.is_empty() {
         // A single line is longer than the whole limit.
-        let (a, b) = (text.floor_char_boundary(bytes / 2), text.ceil_char_boundary(text.len() - bytes / 2));
+        let (a, b) =
+            (text.floor_char_boundary(bytes / 2), text.ceil_char_boundary(text.len() - bytes / 2));
         let (first, last) = (text.get(..a).unwrap_or_default(), text.get(b..).unwrap_or_default());
         return Some(format!("{first}\n[{} bytes left out]\n{last}", b.saturating_sub(a)));
     }
@@ -354,8 +374,8 @@ mod tests {
         let short = trimmed(&text, 6, 1000, CALL).unwrap();
         assert_eq!(
             short,
-            "line 1\nline 2\n[4 lines, 28 bytes left out; to read them: view_file {\"path\":\"call:3.1\",\"first\":3,\"last\":6}]\n\
-             line 7\nline 8\nline 9\nline 10\n"
+            "line 1\nline 2\n[4 lines, 28 bytes left out; to read them: view_file \
+             {\"path\":\"call:3.1\",\"first\":3,\"last\":6}]\nline 7\nline 8\nline 9\nline 10\n"
         );
         let one = trimmed(&"é".repeat(100), 10, 20, CALL).unwrap();
         assert_eq!(one, "ééééé\n[180 bytes left out]\nééééé");
@@ -366,7 +386,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for extra in [0, 1, 1_000_000, 40 << 20] {
             let mut kept = CapturedOutput::new(dir.path());
-            let all: Vec<u8> = (0..(KEEP + extra) / 8).flat_map(|n| format!("{n:07}\n").into_bytes()).collect();
+            let all: Vec<u8> =
+                (0..(KEEP + extra) / 8).flat_map(|n| format!("{n:07}\n").into_bytes()).collect();
             all.chunks(100_003).for_each(|piece| kept.push("out", piece));
             let shown = kept.shown(200, 10 << 10, CALL);
             let blob = shown.full.unwrap();
@@ -379,13 +400,21 @@ mod tests {
                 let line = format!("\n[{} bytes were not saved]\n", all.len() - 2 * half);
                 let expected = [&all[..half], line.as_bytes(), &all[all.len() - half..]].concat();
                 assert!(bytes == expected, "both ends: {extra}");
-                assert!(shown.text.contains("the first and the last 33554432 were saved"), "{}", shown.text);
+                assert!(
+                    shown.text.contains("the first and the last 33554432 were saved"),
+                    "{}",
+                    shown.text
+                );
             }
             let first = shown.text.lines().find(|l| !l.starts_with('['));
             assert!(first == Some("0000000") && shown.text.len() < 11 << 10, "{}", shown.text);
             assert!(shown.text.as_bytes().ends_with(&all[all.len() - 8..]));
         }
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "files nobody took over are gone");
+        assert_eq!(
+            std::fs::read_dir(dir.path()).unwrap().count(),
+            0,
+            "files nobody took over are gone"
+        );
     }
 
     #[test]

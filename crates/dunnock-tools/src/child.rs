@@ -11,7 +11,10 @@ pub(crate) enum Exit {
     /// Killed for exceeding a limit; of what.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only the launcher counts"))]
     TooMuch(&'static str),
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "without a launcher that is known at once"))]
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "without a launcher that is known at once")
+    )]
     NotStarted(String),
     Lost,
 }
@@ -43,7 +46,11 @@ pub(crate) struct Start {
     pub(crate) cage: Option<dunnock_sandbox::SandboxSpec>,
 }
 
-async fn read(stream: &'static str, mut from: impl tokio::io::AsyncRead + Unpin, send: mpsc::Sender<Chunk>) {
+async fn read(
+    stream: &'static str,
+    mut from: impl tokio::io::AsyncRead + Unpin,
+    send: mpsc::Sender<Chunk>,
+) {
     use tokio::io::AsyncReadExt as _;
     let mut buffer = vec![0; 16 << 10];
     while let Ok(n) = from.read(&mut buffer).await {
@@ -77,7 +84,9 @@ mod made {
     impl Writer {
         pub(crate) async fn write(&mut self, text: String) -> io::Result<()> {
             match self {
-                Self::Pipe(pipe) => tokio::io::AsyncWriteExt::write_all(pipe, text.as_bytes()).await,
+                Self::Pipe(pipe) => {
+                    tokio::io::AsyncWriteExt::write_all(pipe, text.as_bytes()).await
+                }
                 Self::Terminal(file) => {
                     let file = file.clone();
                     tokio::task::spawn_blocking(move || (&*file).write_all(text.as_bytes())).await?
@@ -94,7 +103,11 @@ mod made {
         grantpt(&ours)?;
         unlockpt(&ours)?;
         let theirs = ptsname(&ours, Vec::new())?;
-        let theirs = rustix::fs::open(theirs, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+        let theirs = rustix::fs::open(
+            theirs,
+            OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
         let size = rustix::termios::Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
         rustix::termios::tcsetwinsize(&theirs, size)?;
         Ok((ours.into(), theirs))
@@ -117,15 +130,17 @@ mod made {
                 let ours = Arc::new(ours);
                 let reader = ours.clone();
                 // Reading ends when every process has closed the other side.
-                std::thread::Builder::new().name("terminal".into()).stack_size(128 << 10).spawn(move || {
-                    let mut buffer = vec![0; 16 << 10];
-                    while let Ok(n @ 1..) = (&*reader).read(&mut buffer) {
-                        let bytes = buffer.get(..n).unwrap_or_default().to_vec();
-                        if send.blocking_send(Chunk { stream: "out", bytes }).is_err() {
-                            return;
+                std::thread::Builder::new().name("terminal".into()).stack_size(128 << 10).spawn(
+                    move || {
+                        let mut buffer = vec![0; 16 << 10];
+                        while let Ok(n @ 1..) = (&*reader).read(&mut buffer) {
+                            let bytes = buffer.get(..n).unwrap_or_default().to_vec();
+                            if send.blocking_send(Chunk { stream: "out", bytes }).is_err() {
+                                return;
+                            }
                         }
-                    }
-                })?;
+                    },
+                )?;
                 return Ok((Self(running), Some(Writer::Terminal(ours))));
             }
             let (out, to_out) = io::pipe()?;
@@ -190,7 +205,8 @@ mod made {
             send: mpsc::Sender<Chunk>,
         ) -> io::Result<(Self, Option<Writer>)> {
             let Start { words, folder, env, input } = start;
-            let (name, args) = words.split_first().ok_or_else(|| io::Error::other("the command is empty"))?;
+            let (name, args) =
+                words.split_first().ok_or_else(|| io::Error::other("the command is empty"))?;
             let mut command = Command::new(name);
             command.args(args).current_dir(folder).env_clear().envs(env).kill_on_drop(true);
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(match input {
@@ -221,7 +237,8 @@ mod made {
         }
         #[cfg(unix)]
         fn tell(&self, signal: rustix::process::Signal) {
-            let group = self.0.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?));
+            let group =
+                self.0.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?));
             if let Some(group) = group {
                 let _ = rustix::process::kill_process_group(group, signal);
             }

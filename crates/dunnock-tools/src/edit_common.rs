@@ -44,10 +44,15 @@ pub(crate) fn open(hand: &ToolContext, path: &str) -> Result<(RepoPath, Contents
 
 /// The same for an edit at one place: if the file has changed, the refusal shows the place as it is
 /// now, and the file counts as seen.
-pub(crate) fn open_at(hand: &ToolContext, path: &str, old: &[&str]) -> Result<(RepoPath, Contents, Text), Refusal> {
+pub(crate) fn open_at(
+    hand: &ToolContext,
+    path: &str,
+    old: &[&str],
+) -> Result<(RepoPath, Contents, Text), Refusal> {
     let path = RepoPath::parse(&hand.root, path)?;
     let contents = hand.root.read(&path)?;
-    let text = Text::decode(&contents.bytes).map_err(|error| format!("{} {error}", path.shown()))?;
+    let text =
+        Text::decode(&contents.bytes).map_err(|error| format!("{} {error}", path.shown()))?;
     fresh(hand, &path, &contents, Some((&text, old)))?;
     Ok((path, contents, text))
 }
@@ -87,13 +92,18 @@ where
         let mut said = ToolOutput::from(Ok::<_, String>(told));
         let diff = diff(&changes);
         said.diff = (!diff.is_empty()).then(|| Blob::new(diff.into_bytes()));
-        let left = |change: &FileChange| Some((change.path.shown(), Hash::of(&change.after.as_ref()?.bytes)));
-        said.seen_files = changes.iter().filter_map(left).map(|(path, hash)| SeenFile { path, hash }).collect();
+        let left = |change: &FileChange| {
+            Some((change.path.shown(), Hash::of(&change.after.as_ref()?.bytes)))
+        };
+        said.seen_files =
+            changes.iter().filter_map(left).map(|(path, hash)| SeenFile { path, hash }).collect();
         Ok((said, changes.iter().filter(|c| c.after.is_some()).map(|c| c.path.shown()).collect()))
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok((said, paths))) => checked(hand, said, &paths).await,
-        Ok(Err(Refusal { told, seen_files })) => ToolOutput { seen_files, ..Err::<String, _>(told).into() },
+        Ok(Err(Refusal { told, seen_files })) => {
+            ToolOutput { seen_files, ..Err::<String, _>(told).into() }
+        }
         Err(error) => Err::<String, _>(format!("an error inside the agent: {error}")).into(),
     }
 }
@@ -132,12 +142,15 @@ fn diff(changes: &[FileChange]) -> String {
             Some(contents) => Text::decode(&contents.bytes).map(|text| text.raw()).ok(),
             None => Some(String::new()),
         };
-        let side = |letter: &str, there: bool| if there { format!("{letter}/{name}") } else { "/dev/null".to_owned() };
+        let side = |letter: &str, there: bool| {
+            if there { format!("{letter}/{name}") } else { "/dev/null".to_owned() }
+        };
         let (old, new) = (side("a", change.before.is_some()), side("b", change.after.is_some()));
         match (text(&change.before), text(&change.after)) {
             (Some(before), Some(after)) => {
-                let diff =
-                    TextDiff::configure().timeout(std::time::Duration::from_millis(300)).diff_lines(&before, &after);
+                let diff = TextDiff::configure()
+                    .timeout(std::time::Duration::from_millis(300))
+                    .diff_lines(&before, &after);
                 let _ = write!(out, "{}", diff.unified_diff().context_radius(3).header(&old, &new));
             }
             _ => {

@@ -5,8 +5,8 @@ use dunnock_proto::{Class, Recovery, Role};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Finishes the task and gives the person the answer. The checks that the person asked for run afterwards;
-/// if one fails, you see its result and continue.
+/// Finishes the task and gives the person the answer. The checks that the person asked for run
+/// afterwards; if one fails, you see its result and continue.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct FinalOutput {
     /// What the person reads: what was done, what was checked, what remains. Markdown.

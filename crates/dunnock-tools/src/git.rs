@@ -35,7 +35,8 @@ pub(crate) const SURROUNDINGS: &[(&str, &str)] = &[
 /// Timeout for one of our own git calls.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Fixed paths: a `git` from some folder in `PATH` is never used.
-const PROGRAMS: &[&str] = &["/usr/bin/git", "/usr/local/bin/git", "/bin/git", "/opt/homebrew/bin/git"];
+const PROGRAMS: &[&str] =
+    &["/usr/bin/git", "/usr/local/bin/git", "/bin/git", "/opt/homebrew/bin/git"];
 
 /// The commit checked out in a folder's repository, read from its files without running git.
 #[cfg(unix)]
@@ -47,8 +48,10 @@ pub(crate) fn commit(folder: &Path) -> Option<String> {
         // In a worktree, `.git` is a file that points to its own state.
         false => dot.parent()?.join(small(&dot)?.strip_prefix("gitdir:")?.trim()),
     };
-    let common = small(&own.join("commondir")).map_or_else(|| own.clone(), |text| own.join(text.trim()));
-    let is_commit = |text: &str| matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let common =
+        small(&own.join("commondir")).map_or_else(|| own.clone(), |text| own.join(text.trim()));
+    let is_commit =
+        |text: &str| matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit());
     let head = small(&own.join("HEAD"))?;
     let Some(name) = head.strip_prefix("ref:").map(str::trim) else {
         return Some(head.trim().to_owned()).filter(|text| is_commit(text));
@@ -71,13 +74,17 @@ pub(crate) fn commit(folder: &Path) -> Option<String> {
 /// With a message for the model, when git is missing, the repository has a setting that cannot be
 /// disabled, or its work tree is elsewhere.
 pub fn quiet(root: &Path) -> Result<Vec<String>, String> {
-    let mut words = plain().ok_or_else(|| format!("git was not found at {}", PROGRAMS.join(", ")))?;
+    let mut words =
+        plain().ok_or_else(|| format!("git was not found at {}", PROGRAMS.join(", ")))?;
     // Filters are disabled one by one: no setting disables all of them.
     let pattern = r"^(filter|diff)\..*\.(clean|smudge|process|required|command|textconv)$";
-    let set = run(words.clone(), root, &["config", "--name-only", "-z", "--get-regexp", pattern]).unwrap_or_default();
+    let set = run(words.clone(), root, &["config", "--name-only", "-z", "--get-regexp", pattern])
+        .unwrap_or_default();
     for name in set.split('\0').filter(|name| !name.is_empty()) {
         if name.contains('=') {
-            return Err(format!("git was not run: this repository has a setting that cannot be disabled ({name:?})"));
+            return Err(format!(
+                "git was not run: this repository has a setting that cannot be disabled ({name:?})"
+            ));
         }
         let off = if name.ends_with(".required") { "false" } else { "" };
         words.extend(["-c".to_owned(), format!("{name}={off}")]);
@@ -93,7 +100,10 @@ pub fn quiet(root: &Path) -> Result<Vec<String>, String> {
     let top = Path::new(top.trim_end_matches('\n'));
     match top.as_os_str().is_empty() || root.starts_with(top) {
         true => Ok(words),
-        false => Err(format!("git was not run: the work tree of this repository is elsewhere ({})", top.display())),
+        false => Err(format!(
+            "git was not run: the work tree of this repository is elsewhere ({})",
+            top.display()
+        )),
     }
 }
 
@@ -125,13 +135,16 @@ fn of_the_person(name: &str) -> Option<String> {
     let program = PROGRAMS.iter().find(|path| Path::new(path).is_file())?;
     let mut command = Command::new(program);
     command.args(["config", "--global", "--get", name]).current_dir("/").env_clear();
-    command.envs(["HOME", "XDG_CONFIG_HOME"].iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    command.envs(
+        ["HOME", "XDG_CONFIG_HOME"].iter().filter_map(|name| Some((name, std::env::var_os(name)?))),
+    );
     finished(command).map(|text| text.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
 /// The program's output, if it succeeds within `PATIENCE`.
 fn finished(mut command: Command) -> Option<String> {
-    let mut child = command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::piped()).spawn().ok()?;
+    let mut child =
+        command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::piped()).spawn().ok()?;
     let mut out = child.stdout.take()?;
     let reader = std::thread::spawn(move || {
         let mut bytes = Vec::new();

@@ -10,7 +10,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::Path;
 
-/// Shows the branch and which files are changed, staged or untracked, as git status --porcelain does.
+/// Shows the branch and which files are changed, staged or untracked, as git status --porcelain
+/// does.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GitStatus {}
@@ -27,8 +28,15 @@ impl Tool for GitStatus {
             Err(error) => return Err::<String, _>(error).into(),
         };
         // Commands cannot read Dunnock's own folder.
-        let rest =
-            ["status", "--porcelain=v1", "--branch", "--ignore-submodules=dirty", "--", ".", ":(exclude).dunnock"];
+        let rest = [
+            "status",
+            "--porcelain=v1",
+            "--branch",
+            "--ignore-submodules=dirty",
+            "--",
+            ".",
+            ":(exclude).dunnock",
+        ];
         boxed(&hand, words, &rest).await
     }
 }
@@ -67,7 +75,14 @@ impl Tool for GitDiff {
 impl GitDiff {
     async fn diff(self, hand: &ToolContext) -> Result<ToolOutput, String> {
         let quiet = quiet(hand).await?;
-        let mut words = vec!["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--relative"];
+        let mut words = vec![
+            "diff",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            "--no-renames",
+            "--relative",
+        ];
         words.extend(["--submodule=short", "--ignore-submodules=dirty"]);
         if self.staged {
             words.push("--cached");
@@ -77,21 +92,31 @@ impl GitDiff {
             Some(name) => {
                 let whole = format!("{name}^{{commit}}");
                 let root = hand.root.clone();
-                let ask = move || git::ask(root.path(), &["rev-parse", "--verify", "--quiet", &whole]);
+                let ask =
+                    move || git::ask(root.path(), &["rev-parse", "--verify", "--quiet", &whole]);
                 let found = tokio::task::spawn_blocking(ask).await.ok().flatten();
-                Some(found.and_then(|lines| lines.into_iter().next()).ok_or(format!("{name:?} is not a commit"))?)
+                Some(
+                    found
+                        .and_then(|lines| lines.into_iter().next())
+                        .ok_or(format!("{name:?} is not a commit"))?,
+                )
             }
             None => None,
         };
         words.extend(commit.as_deref());
         let path = self.path.as_deref().map(|path| RepoPath::parse(&hand.root, path)).transpose();
-        let path = path.map_err(|error| error.to_string())?.map_or(".".to_owned(), |path| path.shown());
+        let path =
+            path.map_err(|error| error.to_string())?.map_or(".".to_owned(), |path| path.shown());
         // List the changed files first: those that hold keys, or that the user denies to tools, are
         // not shown.
         let here = format!(":(literal){path}");
-        let names: Vec<&str> = words.iter().copied().chain(["--name-only", "-z", "--", &here]).collect();
+        let names: Vec<&str> =
+            words.iter().copied().chain(["--name-only", "-z", "--", &here]).collect();
         // Standard output only: git's messages would otherwise be mixed with the names.
-        let alone = ["sh", "-c", "exec \"$0\" \"$@\" 2>/dev/null"].map(str::to_owned).into_iter().chain(quiet.clone());
+        let alone = ["sh", "-c", "exec \"$0\" \"$@\" 2>/dev/null"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(quiet.clone());
         let listed = boxed(hand, alone.collect(), &names).await;
         if listed.end != ToolStatus::Done {
             return Ok(boxed(hand, quiet, &["rev-parse", "--git-dir"]).await);
@@ -107,9 +132,12 @@ impl GitDiff {
         let kept_back: Vec<&str> = all
             .split('\0')
             .map(|name| name.trim_end_matches('\n'))
-            .filter(|name| !name.is_empty() && (is_secret(name) || hand.root.is_denied(Path::new(name))))
+            .filter(|name| {
+                !name.is_empty() && (is_secret(name) || hand.root.is_denied(Path::new(name)))
+            })
             .collect();
-        let without: Vec<String> = kept_back.iter().map(|name| format!(":(exclude,literal){name}")).collect();
+        let without: Vec<String> =
+            kept_back.iter().map(|name| format!(":(exclude,literal){name}")).collect();
         words.extend(["--", here.as_str()]);
         words.extend(without.iter().map(String::as_str));
         let mut said = boxed(hand, quiet, &words).await;
@@ -121,7 +149,8 @@ impl GitDiff {
 }
 
 /// If we cannot tell what would be shown, nothing is shown.
-const TOO_MUCH: &str = "too many files differ, or a file name cannot be read; set path to a single file or folder";
+const TOO_MUCH: &str =
+    "too many files differ, or a file name cannot be read; set path to a single file or folder";
 
 async fn quiet(hand: &ToolContext) -> Result<Vec<String>, String> {
     let root = hand.root.clone();

@@ -34,7 +34,8 @@ pub(crate) struct Guard {
     kept: Vec<(PathBuf, Files)>,
     /// Folders in which something was protected.
     guarded: BTreeSet<PathBuf>,
-    /// There was no repository: one may be created, but with nothing in it that runs automatically.
+    /// There was no repository: one may be created, but with nothing in it that runs
+    /// automatically.
     no_git: bool,
     /// What was reverted so far.
     said: Mutex<Vec<String>>,
@@ -61,8 +62,14 @@ enum ResolvedPath {
 
 fn folder(dir: &File, name: &Path) -> rustix::io::Result<File> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::openat2(dir, name, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
-        .map(File::from)
+    rustix::fs::openat2(
+        dir,
+        name,
+        flags,
+        Mode::empty(),
+        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+    )
+    .map(File::from)
 }
 
 fn kind(dir: &File, name: &OsString) -> Option<FileType> {
@@ -83,15 +90,24 @@ impl Guard {
             layout: layout.clone(),
             root,
         };
-        for names in layout.protected.iter().filter(|names| !names.iter().any(|name| name.starts_with('*'))) {
+        for names in
+            layout.protected.iter().filter(|names| !names.iter().any(|name| name.starts_with('*')))
+        {
             let path: PathBuf = names.iter().collect();
             guard.note(&path);
         }
         // The same for every repository inside: submodules and nested ones.
         for config in cage.closed.iter().filter(|path| path.ends_with("config")) {
-            let inner = config.parent().and_then(|dir| dir.strip_prefix(guard.root.path()).ok()).map(Path::to_path_buf);
-            for dir in inner.into_iter().filter(|dir| dir.components().any(|c| c.as_os_str() == ".git")) {
-                ["hooks", "commondir", "config.worktree"].iter().for_each(|name| guard.note(&dir.join(name)));
+            let inner = config
+                .parent()
+                .and_then(|dir| dir.strip_prefix(guard.root.path()).ok())
+                .map(Path::to_path_buf);
+            for dir in
+                inner.into_iter().filter(|dir| dir.components().any(|c| c.as_os_str() == ".git"))
+            {
+                ["hooks", "commondir", "config.worktree"]
+                    .iter()
+                    .for_each(|name| guard.note(&dir.join(name)));
             }
         }
         if cage.rung != Isolation::A {
@@ -134,7 +150,9 @@ impl Guard {
     }
 
     fn way(&self, path: &Path) -> ResolvedPath {
-        let Ok(mut dir) = folder(self.root.dir(), Path::new(".")) else { return ResolvedPath::Missing };
+        let Ok(mut dir) = folder(self.root.dir(), Path::new(".")) else {
+            return ResolvedPath::Missing;
+        };
         let mut so_far = PathBuf::new();
         let names: Vec<OsString> = path.components().map(|c| c.as_os_str().to_owned()).collect();
         let Some((last, above)) = names.split_last() else { return ResolvedPath::Missing };
@@ -152,7 +170,10 @@ impl Guard {
     /// Moves something out of the workspace to where it can be found again: perhaps the user
     /// created it.
     fn take_away(&self, dir: &File, name: &OsString, path: &Path) {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_nanos();
         let shown = path.to_string_lossy().replace('/', "+");
         let to = self.aside.join(format!("{now}-{shown}"));
         let moved = std::fs::create_dir_all(&self.aside).is_ok()
@@ -161,7 +182,9 @@ impl Guard {
         let here = format!("{}.refused-{now}", name.to_string_lossy());
         let place = match moved {
             true => Some(to.display().to_string()),
-            false => rustix::fs::renameat(dir, name.as_os_str(), dir, here.as_str()).is_ok().then_some(here),
+            false => rustix::fs::renameat(dir, name.as_os_str(), dir, here.as_str())
+                .is_ok()
+                .then_some(here),
         };
         let words = match place {
             Some(place) => format!("{} (moved to {place})", path.display()),
@@ -192,8 +215,9 @@ impl Guard {
         for (path, to) in &self.links {
             let ResolvedPath::To(dir, name) = self.way(path) else { continue };
             let now = rustix::fs::readlinkat(&dir, name.as_os_str(), Vec::new()).ok();
-            if now.as_ref().is_some_and(|now| now.as_bytes() == std::os::unix::ffi::OsStrExt::as_bytes(to.as_os_str()))
-            {
+            if now.as_ref().is_some_and(|now| {
+                now.as_bytes() == std::os::unix::ffi::OsStrExt::as_bytes(to.as_os_str())
+            }) {
                 continue;
             }
             if kind(&dir, &name).is_some() {
@@ -208,11 +232,14 @@ impl Guard {
         self.look();
         for (path, files) in &self.kept {
             let (mut now, mut room) = (Files::new(), MOST);
-            let whole = keep(self.root.path(), &self.root.path().join(path), &mut now, &mut room).is_some();
+            let whole =
+                keep(self.root.path(), &self.root.path().join(path), &mut now, &mut room).is_some();
             if whole && now == *files {
                 continue;
             }
-            for (file, (bytes, mode)) in files.iter().filter(|(file, was)| now.get(*file) != Some(*was)) {
+            for (file, (bytes, mode)) in
+                files.iter().filter(|(file, was)| now.get(*file) != Some(*was))
+            {
                 if let ResolvedPath::Blocked(dir, name, so_far) = self.way(file) {
                     self.take_away(&dir, &name, &so_far);
                 }
@@ -222,8 +249,11 @@ impl Guard {
                     self.take_away(&dir, &name, file);
                 }
                 let done = self.root.put_back(file, bytes, *mode);
-                let words =
-                    format!("{}{}", file.display(), if done.is_ok() { "" } else { " (it could NOT be restored)" });
+                let words = format!(
+                    "{}{}",
+                    file.display(),
+                    if done.is_ok() { "" } else { " (it could NOT be restored)" }
+                );
                 self.said.lock().unwrap_or_else(PoisonError::into_inner).push(words);
             }
             for file in now.keys().filter(|file| !files.contains_key(*file)) {
@@ -242,14 +272,23 @@ impl Guard {
         let known = |folder: &PathBuf| !self.guarded.contains(folder) && folder != self.root.path();
         for folder in self.layout.guarded(self.root.path()).into_iter().filter(known) {
             let Ok(folder) = folder.strip_prefix(self.root.path()) else { continue };
-            for name in [".git/config", ".git/hooks", ".git/commondir", ".git/config.worktree", ".git/info/attributes"]
-            {
+            for name in [
+                ".git/config",
+                ".git/hooks",
+                ".git/commondir",
+                ".git/config.worktree",
+                ".git/info/attributes",
+            ] {
                 let path = folder.join(name);
                 match self.way(&path) {
-                    ResolvedPath::To(dir, last) if kind(&dir, &last).is_some() && !self.tame(&path) => {
+                    ResolvedPath::To(dir, last)
+                        if kind(&dir, &last).is_some() && !self.tame(&path) =>
+                    {
                         self.take_away(&dir, &last, &path);
                     }
-                    ResolvedPath::Blocked(dir, last, so_far) => self.take_away(&dir, &last, &so_far),
+                    ResolvedPath::Blocked(dir, last, so_far) => {
+                        self.take_away(&dir, &last, &so_far)
+                    }
                     ResolvedPath::To(..) | ResolvedPath::Missing => {}
                 }
             }
@@ -261,11 +300,15 @@ impl Guard {
         let ResolvedPath::To(dir, name) = self.way(path) else { return false };
         match kind(&dir, &name) {
             Some(FileType::Directory) if path.ends_with(".git/hooks") => {
-                let entries = std::fs::read_dir(self.root.path().join(path)).into_iter().flatten().flatten();
-                entries.map(|e| e.path()).all(|hook| hook.extension().is_some_and(|e| e == "sample"))
+                let entries =
+                    std::fs::read_dir(self.root.path().join(path)).into_iter().flatten().flatten();
+                entries
+                    .map(|e| e.path())
+                    .all(|hook| hook.extension().is_some_and(|e| e == "sample"))
             }
             Some(FileType::RegularFile) if path.ends_with(".git/config") => {
-                let read = RepoPath::parse(&self.root, &path.to_string_lossy()).and_then(|path| self.root.read(&path));
+                let read = RepoPath::parse(&self.root, &path.to_string_lossy())
+                    .and_then(|path| self.root.read(&path));
                 read.is_ok_and(|config| tame_config(&String::from_utf8_lossy(&config.bytes)))
             }
             _ => false,
@@ -283,7 +326,10 @@ fn keep(root: &Path, path: &Path, files: &mut Files, room: &mut u64) -> Option<(
     } else if about.is_file() {
         *room = room.checked_sub(about.len())?;
         let bytes = std::fs::read(path).ok()?;
-        files.insert(path.strip_prefix(root).ok()?.to_path_buf(), (bytes, about.permissions().mode() & 0o7777));
+        files.insert(
+            path.strip_prefix(root).ok()?.to_path_buf(),
+            (bytes, about.permissions().mode() & 0o7777),
+        );
     }
     Some(())
 }
@@ -309,10 +355,14 @@ const TAME: &[&str] = &[
 ];
 
 fn tame_config(text: &str) -> bool {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';']));
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with(['#', ';']));
     text.len() < 10_000
         && lines.into_iter().all(|line| {
-            let section = ["[core]", "[user]", "[remote \"", "[branch \"", "[extensions]", "[init]"];
+            let section =
+                ["[core]", "[user]", "[remote \"", "[branch \"", "[extensions]", "[init]"];
             match line.split_once('=') {
                 None => section.iter().any(|known| line.starts_with(known)) && line.ends_with(']'),
                 Some((key, value)) => {

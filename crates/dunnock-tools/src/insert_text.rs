@@ -72,7 +72,9 @@ fn insert(args: &InsertText, hand: &ToolContext) -> Result<PlannedEdit, Refusal>
     let text = Text::decode(&before.bytes).map_err(|error| format!("{name} {error}"))?;
     let (after, total) = (args.line as usize, text.len());
     if after > total {
-        return Err(format!("{name} has {total} lines; there is no line {after} to insert after").into());
+        return Err(
+            format!("{name} has {total} lines; there is no line {after} to insert after").into()
+        );
     }
     let lines: Vec<&str> = args.text.lines().collect();
     if lines.is_empty() {
@@ -87,9 +89,13 @@ fn insert(args: &InsertText, hand: &ToolContext) -> Result<PlannedEdit, Refusal>
     let at = text.span(after..after).start;
     let changed = text.splice(at..at, &new, Breaks::AsThere);
     let bytes = changed.encode().map_err(|error| format!("{name} {error}"))?;
-    let count = if lines.len() == 1 { "1 line".to_owned() } else { format!("{} lines", lines.len()) };
+    let count =
+        if lines.len() == 1 { "1 line".to_owned() } else { format!("{} lines", lines.len()) };
     let shown = edit::shown(&changed, std::slice::from_ref(&(after..after + lines.len())));
     let told = format!("inserted {count} into {name}{shown}");
     let after = Contents { bytes, mode: before.mode };
-    Ok(PlannedEdit { told, changes: vec![FileChange { path, before: Some(before), after: Some(after) }] })
+    Ok(PlannedEdit {
+        told,
+        changes: vec![FileChange { path, before: Some(before), after: Some(after) }],
+    })
 }

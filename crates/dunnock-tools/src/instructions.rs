@@ -15,8 +15,10 @@ pub fn find(folder: &Path) -> Vec<(String, String)> {
     let top = top(folder);
     let mut folders: Vec<&Path> = folder.ancestors().take_while(|f| f.starts_with(&top)).collect();
     folders.reverse();
-    let mut found: Vec<(String, String)> =
-        folders.iter().filter_map(|f| ["AGENTS.md", "CLAUDE.md"].iter().find_map(|name| read(f, name, &top))).collect();
+    let mut found: Vec<(String, String)> = folders
+        .iter()
+        .filter_map(|f| ["AGENTS.md", "CLAUDE.md"].iter().find_map(|name| read(f, name, &top)))
+        .collect();
     // The most specific files get the available space first.
     let mut left = MOST;
     for (_, text) in found.iter_mut().rev() {
@@ -56,7 +58,9 @@ fn read(folder: &Path, name: &str, top: &Path) -> Option<(String, String)> {
     let path = folder.join(name);
     let metadata = std::fs::symlink_metadata(&path).ok()?;
     let real = if metadata.is_symlink() { path.canonicalize().ok()? } else { path.clone() };
-    let inside = top.canonicalize().is_ok_and(|top| real.canonicalize().is_ok_and(|real| real.starts_with(top)));
+    let inside = top
+        .canonicalize()
+        .is_ok_and(|top| real.canonicalize().is_ok_and(|real| real.starts_with(top)));
     if !inside || !real.is_file() {
         return None;
     }

@@ -1,14 +1,14 @@
 //! Reads, searches, edits and checkpoints files inside one workspace, and runs commands in it.
 //!
-//! Each tool is one file (the four process tools share one): an input type whose doc comment is what
-//! the model reads, a `run` function, and examples that serve as its tests and its reference page.
-//! `table.rs` lists the tools; a new tool is a file and a line there. [`Toolbox`] implements the
-//! [`Tools`](dunnock_core::ports::Tools) port.
+//! Each tool is one file (the four process tools share one): an input type whose doc comment is
+//! what the model reads, a `run` function, and examples that serve as its tests and its reference
+//! page. `table.rs` lists the tools; a new tool is a file and a line there. [`Toolbox`] implements
+//! the [`Tools`](dunnock_core::ports::Tools) port.
 //!
-//! Invariant: every path from a model goes through [`RepoPath`](root::RepoPath); the root comes from
-//! the session.
-//! Invariant: a child process gets an allowlisted environment. It and everything it started are dead
-//! when its call ends, or when its session ends if it was started to keep running (on Linux;
+//! Invariant: every path from a model goes through [`RepoPath`](root::RepoPath); the root comes
+//! from the session.
+//! Invariant: a child process gets an allowlisted environment. It and everything it started are
+//! dead when its call ends, or when its session ends if it was started to keep running (on Linux;
 //! elsewhere, only its process group).
 //! Invariant: only `checkpoint/` saves the files of the workspace; tools do not know about it.
 

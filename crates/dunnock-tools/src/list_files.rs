@@ -73,7 +73,8 @@ pub(crate) fn glob(pattern: &str) -> Result<GlobMatcher, String> {
 }
 
 fn list(args: &ListFiles, hand: &ToolContext) -> Result<String, String> {
-    let path = RepoPath::parse(&hand.root, args.path.as_deref().unwrap_or(".")).map_err(|e| e.to_string())?;
+    let path = RepoPath::parse(&hand.root, args.path.as_deref().unwrap_or("."))
+        .map_err(|e| e.to_string())?;
     let folder = hand.root.folder(&path).map_err(|e| e.to_string())?;
     let matcher = args.glob.as_deref().map(glob).transpose()?;
     let shares: Mutex<Vec<Vec<(Key, bool)>>> = Mutex::default();
@@ -118,6 +119,9 @@ struct Share<'a> {
 
 impl Drop for Share<'_> {
     fn drop(&mut self) {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).push(std::mem::take(&mut self.found));
+        self.all
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(std::mem::take(&mut self.found));
     }
 }

@@ -53,7 +53,11 @@ fn moving(args: &MoveFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
     match hand.root.read(&to) {
         Err(PathError::Missing(_)) => {}
         Ok(_) | Err(PathError::NotAFile(_) | PathError::TooLong(..)) => {
-            return Err(format!("{} already exists and is not overwritten; choose another path", to.shown()).into());
+            return Err(format!(
+                "{} already exists and is not overwritten; choose another path",
+                to.shown()
+            )
+            .into());
         }
         Err(error) => return Err(error.into()),
     }

@@ -18,7 +18,8 @@ pub(crate) fn of(root: &Path, call: &Call) -> Vec<Loss> {
 fn one(root: &Path, loses: &Loses) -> Option<Loss> {
     match loses {
         Loses::Paths { paths, more } => {
-            let inside: Vec<&str> = paths.iter().map(String::as_str).filter(|path| is_inside(path)).collect();
+            let inside: Vec<&str> =
+                paths.iter().map(String::as_str).filter(|path| is_inside(path)).collect();
             let mut left = MOST;
             let files: u64 = inside.iter().map(|path| count(root.join(path), &mut left)).sum();
             let more = *more || left == 0 || inside.len() < paths.len();
@@ -26,13 +27,20 @@ fn one(root: &Path, loses: &Loses) -> Option<Loss> {
         }
         Loses::Stash => Some(Loss::DiscardsStash),
         Loses::Untracked { ignored } => {
-            let args: &[&str] = if *ignored { &["ls-files", "-o"] } else { &["ls-files", "-o", "--exclude-standard"] };
+            let args: &[&str] = if *ignored {
+                &["ls-files", "-o"]
+            } else {
+                &["ls-files", "-o", "--exclude-standard"]
+            };
             git::ask(root, args).map(|names| Loss::DeletesUntracked { files: names.len() as u64 })
         }
         // Comparing files would run filters that the repository chooses; listing staged changes
         // does not.
-        Loses::Changes => git::ask(root, &["diff-index", "--cached", "--name-only", "--ignore-submodules=all", "HEAD"])
-            .map(|names| Loss::DiscardsChanges { staged: names.len() as u64 }),
+        Loses::Changes => git::ask(
+            root,
+            &["diff-index", "--cached", "--name-only", "--ignore-submodules=all", "HEAD"],
+        )
+        .map(|names| Loss::DiscardsChanges { staged: names.len() as u64 }),
     }
 }
 
@@ -61,6 +69,7 @@ fn count(path: PathBuf, left: &mut u64) -> u64 {
 }
 
 fn untracked(root: &Path, paths: &[&str]) -> u64 {
-    let args: Vec<&str> = ["--literal-pathspecs", "ls-files", "-o", "--"].iter().chain(paths).copied().collect();
+    let args: Vec<&str> =
+        ["--literal-pathspecs", "ls-files", "-o", "--"].iter().chain(paths).copied().collect();
     git::ask(root, &args).map_or(0, |names| names.len() as u64)
 }

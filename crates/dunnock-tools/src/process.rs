@@ -98,7 +98,8 @@ pub(crate) struct Program {
 impl Program {
     /// A command line for the shell.
     pub(crate) fn line(shell: Shell, line: &str) -> Self {
-        let words = shell.words().iter().map(|w| (*w).to_owned()).chain([line.to_owned()]).collect();
+        let words =
+            shell.words().iter().map(|w| (*w).to_owned()).chain([line.to_owned()]).collect();
         Self { words, folder: None, env: &[], apart: false }
     }
     /// A program run directly.
@@ -119,23 +120,35 @@ impl Program {
         Self { folder: Some(folder), ..self }
     }
     /// Its name, what is needed to start it, and what to watch while it runs.
-    pub(crate) fn start(self, hand: &ToolContext, input: Input) -> Result<(String, Start, Watch), String> {
-        let Some((name, args)) = self.words.split_first() else { return Err("the command is empty".into()) };
+    pub(crate) fn start(
+        self,
+        hand: &ToolContext,
+        input: Input,
+    ) -> Result<(String, Start, Watch), String> {
+        let Some((name, args)) = self.words.split_first() else {
+            return Err("the command is empty".into());
+        };
         let path = found(name).to_string_lossy().into_owned();
         let words = std::iter::once(path).chain(args.iter().cloned()).collect();
-        let folder = self.folder.as_deref().unwrap_or(hand.root.path()).to_string_lossy().into_owned();
+        let folder =
+            self.folder.as_deref().unwrap_or(hand.root.path()).to_string_lossy().into_owned();
         #[cfg(target_os = "linux")]
         {
             let (mut env, mut cage, mut watch) = (environment(input), None, Watch::default());
             if let Some(boxed) = CallSandbox::of(hand)? {
                 env = with(env, boxed.env);
-                (cage, watch) = (Some(boxed.cage), Watch { guard: boxed.guard, level: Some(hand.level) });
+                (cage, watch) =
+                    (Some(boxed.cage), Watch { guard: boxed.guard, level: Some(hand.level) });
             }
             let env = self.surrounded(env);
             Ok((name.clone(), Start { words, folder, env, input, cage }, watch))
         }
         #[cfg(not(target_os = "linux"))]
-        Ok((name.clone(), Start { words, folder, env: self.surrounded(environment(input)), input }, Watch::default()))
+        Ok((
+            name.clone(),
+            Start { words, folder, env: self.surrounded(environment(input)), input },
+            Watch::default(),
+        ))
     }
 }
 
@@ -172,7 +185,10 @@ impl Watch {
             let back = self.guard.as_ref().map(crate::guard::Guard::over).unwrap_or_default();
             if !back.is_empty() {
                 let names = back.join(", ");
-                said.push(format!("[sandbox: commands may not create or change protected files; reverted: {names}]"));
+                said.push(format!(
+                    "[sandbox: commands may not create or change protected files; reverted: \
+                     {names}]"
+                ));
             }
             // A refusal by the kernel looks like any other error: if the output shows one, the
             // sandbox may be the reason.
@@ -200,17 +216,17 @@ impl Watch {
             let seen = |words: &[&str]| failed && words.iter().any(|word| output.contains(word));
             match self.level {
                 Some(dunnock_proto::Isolation::C) if seen(&refused) => said.push(
-                    "[sandbox: level C allows no sockets except socketpair, and no access to /tmp (use \
-                     $TMPDIR); \"dunnock doctor\" tells the person how to get level A]"
+                    "[sandbox: level C allows no sockets except socketpair, and no access to /tmp \
+                     (use $TMPDIR); \"dunnock doctor\" tells the person how to get level A]"
                         .into(),
                 ),
                 Some(level) if seen(&refused) => said.push(format!(
-                    "[sandbox: level {level:?}; commands can write only to this folder, /tmp and their \
-                     caches, and not to .git/config, hooks and similar files]"
+                    "[sandbox: level {level:?}; commands can write only to this folder, /tmp and \
+                     their caches, and not to .git/config, hooks and similar files]"
                 )),
                 Some(_) if seen(&lost) => said.push(
-                    "[sandbox: without \"network\": true, a command has only a private loopback; call again \
-                     with it to ask the person for network access]"
+                    "[sandbox: without \"network\": true, a command has only a private loopback; \
+                     call again with it to ask the person for network access]"
                         .into(),
                 ),
                 Some(_) | None => {}
@@ -243,16 +259,20 @@ pub fn boxed_environment(more: Vec<(String, String)>) -> Vec<(String, String)> {
 /// Adds the sandbox's variables and drops temporary folders that are not the sandbox's.
 #[cfg(target_os = "linux")]
 fn with(mut env: Vec<(String, String)>, more: Vec<(String, String)>) -> Vec<(String, String)> {
-    env.retain(|(name, _)| !TEMPORARY.contains(&name.as_str()) && !more.iter().any(|(n, _)| n == name));
+    env.retain(|(name, _)| {
+        !TEMPORARY.contains(&name.as_str()) && !more.iter().any(|(n, _)| n == name)
+    });
     env.extend(more);
     env
 }
 
 /// The environment of a child.
 fn environment(input: Input) -> Vec<(String, String)> {
-    let allowed = |name: &str| ENVIRONMENT.contains(&name) || TOOLCHAINS.contains(&name) || name.starts_with("LC_");
-    let given =
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let allowed = |name: &str| {
+        ENVIRONMENT.contains(&name) || TOOLCHAINS.contains(&name) || name.starts_with("LC_")
+    };
+    let given = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let mut env: Vec<(String, String)> = given.filter(|(name, _)| allowed(name)).collect();
     env.extend(SET.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     if input == Input::Terminal {
@@ -273,8 +293,13 @@ pub(crate) async fn run(hand: &ToolContext, program: Program, most: Duration) ->
         Ok(started) => started,
         Err(error) => return Err::<String, _>(format!("{name} cannot be started: {error}")).into(),
     };
-    let mut output =
-        Output { kept: CapturedOutput::new(&hand.limits.spool), apart, offset: 0, pending: Default::default(), hand };
+    let mut output = Output {
+        kept: CapturedOutput::new(&hand.limits.spool),
+        apart,
+        offset: 0,
+        pending: Default::default(),
+        hand,
+    };
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let deadline = tokio::time::sleep(most);
@@ -299,7 +324,10 @@ pub(crate) async fn run(hand: &ToolContext, program: Program, most: Duration) ->
     };
     // Everything that could hold the pipes is dead, so they contain all that is left.
     let _ = tokio::time::timeout(LAST_WORDS, last).await;
-    let apart = output.apart.take().map(|streams| streams.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
+    let apart = output
+        .apart
+        .take()
+        .map(|streams| streams.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
     let mut said = said(output.kept, apart, over, most, &name, hand);
     let more = watch.over(said.end == ToolStatus::Failed, &said.text);
     if !more.is_empty() {
@@ -324,7 +352,11 @@ pub(crate) fn shortened(text: &str, lines: usize, bytes: usize) -> String {
     let from = text.split_inclusive('\n').take(skipped).map(str::len).sum::<usize>();
     let from = text.ceil_char_boundary(from.max(text.len().saturating_sub(bytes)));
     let rest = text.get(from..).unwrap_or_default();
-    if from > 0 { format!("[{from} bytes of older output left out]\n{rest}") } else { rest.to_owned() }
+    if from > 0 {
+        format!("[{from} bytes of older output left out]\n{rest}")
+    } else {
+        rest.to_owned()
+    }
 }
 
 /// The path of a program in `PATH`, as the program itself will see it; just the name if it is not
@@ -333,13 +365,17 @@ pub(crate) fn shortened(text: &str, lines: usize, bytes: usize) -> String {
 pub fn found(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let plain = !name.contains(std::path::is_separator) && cfg!(unix);
-    let found = plain.then(|| std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| is_program(file)));
+    let found = plain.then(|| {
+        std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| is_program(file))
+    });
     found.flatten().unwrap_or_else(|| PathBuf::from(name))
 }
 
 fn is_program(file: &std::path::Path) -> bool {
     #[cfg(unix)]
-    let runs = |m: &std::fs::Metadata| std::os::unix::fs::PermissionsExt::mode(&m.permissions()) & 0o111 != 0;
+    let runs = |m: &std::fs::Metadata| {
+        std::os::unix::fs::PermissionsExt::mode(&m.permissions()) & 0o111 != 0
+    };
     #[cfg(not(unix))]
     let runs = |_: &std::fs::Metadata| true;
     file.is_absolute() && std::fs::metadata(file).is_ok_and(|m| m.is_file() && runs(&m))
@@ -370,13 +406,21 @@ fn said(
     }
     let (end, exit, last) = match over {
         Over::Exited(Exit::Code(code, left) | Exit::Signal(code, left)) if left > 0 => {
-            let words = format!("[ended with {code}; {left} processes that it started could not be killed]");
+            let words = format!(
+                "[ended with {code}; {left} processes that it started could not be killed]"
+            );
             (ToolStatus::Failed, Some(code), words)
         }
-        Over::Exited(Exit::Code(0, _)) if text.is_empty() => (ToolStatus::Done, Some(0), "(no output)".to_owned()),
+        Over::Exited(Exit::Code(0, _)) if text.is_empty() => {
+            (ToolStatus::Done, Some(0), "(no output)".to_owned())
+        }
         Over::Exited(Exit::Code(0, _)) => (ToolStatus::Done, Some(0), String::new()),
-        Over::Exited(Exit::Code(code, _)) => (ToolStatus::Failed, Some(code), format!("[exit {code}]")),
-        Over::Exited(Exit::Signal(signal, _)) => (ToolStatus::Failed, None, format!("[ended by signal {signal}]")),
+        Over::Exited(Exit::Code(code, _)) => {
+            (ToolStatus::Failed, Some(code), format!("[exit {code}]"))
+        }
+        Over::Exited(Exit::Signal(signal, _)) => {
+            (ToolStatus::Failed, None, format!("[ended by signal {signal}]"))
+        }
         Over::Exited(Exit::TooMuch(what)) => {
             let Limits { processes, memory, .. } = *hand.limits;
             let bound = if what == "memory" {
@@ -386,14 +430,30 @@ fn said(
             };
             (ToolStatus::Failed, None, format!("[stopped: it used more than {bound}]"))
         }
-        Over::Exited(Exit::NotStarted(why)) => (ToolStatus::Failed, None, format!("{name} cannot be started: {why}")),
-        Over::Exited(Exit::Lost) => (ToolStatus::Failed, None, "[exit code unknown: the launcher died]".to_owned()),
-        Over::TimedOut => (ToolStatus::Failed, None, format!("[stopped: it took longer than {} s]", most.as_secs())),
+        Over::Exited(Exit::NotStarted(why)) => {
+            (ToolStatus::Failed, None, format!("{name} cannot be started: {why}"))
+        }
+        Over::Exited(Exit::Lost) => {
+            (ToolStatus::Failed, None, "[exit code unknown: the launcher died]".to_owned())
+        }
+        Over::TimedOut => (
+            ToolStatus::Failed,
+            None,
+            format!("[stopped: it took longer than {} s]", most.as_secs()),
+        ),
         Over::Halted => (ToolStatus::Cut, None, "[stopped: the person interrupted]".to_owned()),
     };
     text.push_str(&last);
     let text = if last.is_empty() { text.trim_end_matches('\n').to_owned() } else { text };
-    ToolOutput { end, text, full: shown.full, streams: shown.streams, exit, seen_files: Vec::new(), diff: None }
+    ToolOutput {
+        end,
+        text,
+        full: shown.full,
+        streams: shown.streams,
+        exit,
+        seen_files: Vec::new(),
+        diff: None,
+    }
 }
 
 /// Output so far, on its way to the log and to live subscribers.

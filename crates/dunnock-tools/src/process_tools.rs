@@ -14,8 +14,9 @@ use std::time::Duration;
 /// Output that arrives this soon after an action is returned with it.
 const AT_ONCE: Duration = Duration::from_millis(300);
 
-/// Starts a program that keeps running between calls: a server, a watcher, an interactive program. It
-/// is stopped when the session ends, at the latest. For a command that ends by itself, use shell.
+/// Starts a program that keeps running between calls: a server, a watcher, an interactive program.
+/// It is stopped when the session ends, at the latest. For a command that ends by itself, use
+/// shell.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProcessStart {
@@ -47,7 +48,8 @@ pub(crate) struct ProcessRead {
     wait: u64,
 }
 
-/// Writes to a process's standard input, exactly as given (end a line with \n), and returns its new output.
+/// Writes to a process's standard input, exactly as given (end a line with \n), and returns its new
+/// output.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProcessWrite {
@@ -69,14 +71,16 @@ pub(crate) struct ProcessStop {
 const NONE: Example = Example {
     about: "No process was started",
     args: r#"{"process":1}"#,
-    gives: "there is no process; start one with process_start (processes do not survive a restart of the agent)",
+    gives: "there is no process; start one with process_start (processes do not survive a restart \
+            of the agent)",
     fails: true,
     ..Example::PLAIN
 };
 
 fn said(result: Result<(Arc<Process>, &str), String>, hand: &ToolContext) -> ToolOutput {
-    let text = result
-        .map(|(process, first)| format!("{first}{}", process.read(hand.limits.output_lines, hand.limits.output_bytes)));
+    let text = result.map(|(process, first)| {
+        format!("{first}{}", process.read(hand.limits.output_lines, hand.limits.output_bytes))
+    });
     text.into()
 }
 
@@ -107,7 +111,9 @@ impl Tool for ProcessStart {
         };
         let input = if self.terminal { Input::Terminal } else { Input::Pipe };
         let started = hand.processes.start(&hand, program, input);
-        let first = started.as_ref().map_or_else(|_| String::new(), |p| format!("started process {}\n", p.number));
+        let first = started
+            .as_ref()
+            .map_or_else(|_| String::new(), |p| format!("started process {}\n", p.number));
         if let Ok(process) = &started {
             // Wait the full time: a program that reports a fatal error exits a moment after
             // printing it.
@@ -140,7 +146,8 @@ impl Tool for ProcessWrite {
     const NAME: &'static str = "process_write";
     const CLASS: Class = Class::Command;
     const RECOVERY: Recovery = Recovery::Unknown;
-    const EXAMPLES: &'static [Example] = &[Example { args: r#"{"process":1,"text":"x\n"}"#, ..NONE }];
+    const EXAMPLES: &'static [Example] =
+        &[Example { args: r#"{"process":1,"text":"x\n"}"#, ..NONE }];
 
     async fn run(self, hand: ToolContext) -> ToolOutput {
         let written = match hand.processes.find(&hand, self.process) {
@@ -149,9 +156,10 @@ impl Tool for ProcessWrite {
                     process.wait(AT_ONCE).await;
                     Ok(process)
                 }
-                Err(error) => {
-                    Err(format!("{error}\n{}", process.read(hand.limits.output_lines, hand.limits.output_bytes)))
-                }
+                Err(error) => Err(format!(
+                    "{error}\n{}",
+                    process.read(hand.limits.output_lines, hand.limits.output_bytes)
+                )),
             },
             Err(error) => Err(error),
         };

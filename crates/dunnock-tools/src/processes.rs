@@ -42,18 +42,27 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Processes {
     /// Starts a process that keeps running after the call.
-    pub(crate) fn start(&self, hand: &ToolContext, program: Program, input: Input) -> Result<Arc<Process>, String> {
+    pub(crate) fn start(
+        &self,
+        hand: &ToolContext,
+        program: Program,
+        input: Input,
+    ) -> Result<Arc<Process>, String> {
         let mut all = lock(&self.0);
         let mine = || all.iter().filter(|((session, _), _)| *session == hand.session);
-        let running: Vec<String> = mine().filter(|(_, p)| !p.over()).map(|((_, n), _)| n.to_string()).collect();
+        let running: Vec<String> =
+            mine().filter(|(_, p)| !p.over()).map(|((_, n), _)| n.to_string()).collect();
         if running.len() >= MOST {
-            return Err(format!("{MOST} processes are already running ({}); stop one first", running.join(", ")));
+            return Err(format!(
+                "{MOST} processes are already running ({}); stop one first",
+                running.join(", ")
+            ));
         }
         let number = mine().map(|((_, n), _)| *n).max().unwrap_or(0) + 1;
         let (send, chunks) = mpsc::channel(16);
         let (name, start, watch): (String, Start, Watch) = program.start(hand, input)?;
-        let (child, writer) =
-            Child::start(hand, start, send).map_err(|error| format!("{name} cannot be started: {error}"))?;
+        let (child, writer) = Child::start(hand, start, send)
+            .map_err(|error| format!("{name} cannot be started: {error}"))?;
         let process = Arc::new(Process {
             number,
             writer: tokio::sync::Mutex::new(writer),
@@ -63,9 +72,14 @@ impl Processes {
         });
         tokio::spawn(follow(process.clone(), child, chunks, watch));
         // Forget ended processes: first those whose output was read to the end, then the oldest.
-        all.retain(|(session, _), p| *session != hand.session || !p.over() || !lock(&p.state).unread.is_empty());
-        let over: Vec<_> =
-            all.iter().filter(|((s, _), p)| *s == hand.session && p.over()).map(|(k, _)| k.clone()).collect();
+        all.retain(|(session, _), p| {
+            *session != hand.session || !p.over() || !lock(&p.state).unread.is_empty()
+        });
+        let over: Vec<_> = all
+            .iter()
+            .filter(|((s, _), p)| *s == hand.session && p.over())
+            .map(|(k, _)| k.clone())
+            .collect();
         over.iter().rev().skip(MOST).for_each(|key| drop(all.remove(key)));
         all.insert((hand.session.clone(), number), process.clone());
         Ok(process)
@@ -77,10 +91,12 @@ impl Processes {
             let mine = all.keys().filter(|(session, _)| *session == hand.session);
             let numbers: Vec<String> = mine.map(|(_, n)| n.to_string()).collect();
             match numbers.is_empty() {
-                true => "there is no process; start one with process_start \
-                         (processes do not survive a restart of the agent)"
+                true => "there is no process; start one with process_start (processes do not \
+                         survive a restart of the agent)"
                     .into(),
-                false => format!("there is no process {number}; known processes: {}", numbers.join(", ")),
+                false => {
+                    format!("there is no process {number}; known processes: {}", numbers.join(", "))
+                }
             }
         })
     }
@@ -160,7 +176,9 @@ impl Process {
         let text = String::from_utf8_lossy(&unread);
         let mut out = String::new();
         if dropped > 0 {
-            out.push_str(&format!("[{dropped} bytes of older output were dropped; read more often]\n"));
+            out.push_str(&format!(
+                "[{dropped} bytes of older output were dropped; read more often]\n"
+            ));
         }
         out.push_str(&process::shortened(&text, lines, bytes));
         if !out.is_empty() && !out.ends_with('\n') {
@@ -178,7 +196,12 @@ impl Process {
 }
 
 /// Collects its output until it and everything it started are gone.
-async fn follow(process: Arc<Process>, mut child: Child, mut chunks: mpsc::Receiver<Chunk>, watch: Watch) {
+async fn follow(
+    process: Arc<Process>,
+    mut child: Child,
+    mut chunks: mpsc::Receiver<Chunk>,
+    watch: Watch,
+) {
     let take = |chunk: Chunk| {
         let mut state = lock(&process.state);
         state.unread.extend_from_slice(&chunk.bytes);

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::ops::Range;
 
-/// Replaces text in a file. The old text must match exactly, including whitespace, and occur once; if
-/// it occurs more often, include more lines around it, or set all.
+/// Replaces text in a file. The old text must match exactly, including whitespace, and occur once;
+/// if it occurs more often, include more lines around it, or set all.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReplaceText {
@@ -53,7 +53,8 @@ impl Tool for ReplaceText {
             about: "More than once",
             files: &[("a.txt", "x\ny\nx\n")],
             args: r#"{"path":"a.txt","old":"x","new":"z"}"#,
-            gives: "the text occurs 2 times in a.txt\n1  x\n3  x\ninclude more of the text around it so that it occurs once, or set all",
+            gives: "the text occurs 2 times in a.txt\n1  x\n3  x\ninclude more of the text around \
+                    it so that it occurs once, or set all",
             fails: true,
             leaves: &[("a.txt", "x\ny\nx\n")],
         },
@@ -77,7 +78,8 @@ impl Tool for ReplaceText {
             about: "Not found: the closest match and how it differs",
             files: &[("a.rs", "fn one() {\n    run(1);\n}\n")],
             args: r#"{"path":"a.rs","old":"fn one() {\n    walk(1);\n}","new":"fn two() {}"}"#,
-            gives: "the text does not occur in a.rs; the closest match is lines 1-3:\n1  fn one() {\n2      run(1);\n3  }\nline 2 is \"run(1);\", you wrote \"walk(1);\"",
+            gives: "the text does not occur in a.rs; the closest match is lines 1-3:\n1  fn one() \
+                    {\n2      run(1);\n3  }\nline 2 is \"run(1);\", you wrote \"walk(1);\"",
             fails: true,
             leaves: &[("a.rs", "fn one() {\n    run(1);\n}\n")],
         },
@@ -85,7 +87,8 @@ impl Tool for ReplaceText {
             about: "Different indentation, which the new lines adopt",
             files: &[("a.py", "class A:\n\tdef f(self):\n\t\treturn 1\n")],
             args: r#"{"path":"a.py","old":"def f(self):\n    return 1\n","new":"def f(self):\n    x = 2\n    return x\n"}"#,
-            gives: "replaced 1 place in a.py (matched except for indentation)\n1  class A:\n2  \tdef f(self):\n3  \t\tx = 2\n4  \t\treturn x",
+            gives: "replaced 1 place in a.py (matched except for indentation)\n1  class A:\n2  \
+                    \tdef f(self):\n3  \t\tx = 2\n4  \t\treturn x",
             leaves: &[("a.py", "class A:\n\tdef f(self):\n\t\tx = 2\n\t\treturn x\n")],
             ..Example::PLAIN
         },
@@ -93,7 +96,8 @@ impl Tool for ReplaceText {
             about: "Typographic quotes where the file has plain ones",
             files: &[("a.js", "say('it', \"on\");\n")],
             args: r#"{"path":"a.js","old":"say(‘it’, “on”)","new":"say(‘it’, “off”)"}"#,
-            gives: "replaced 1 place in a.js (matched except for typographic characters)\n1  say('it', \"off\");",
+            gives: "replaced 1 place in a.js (matched except for typographic characters)\n1  \
+                    say('it', \"off\");",
             leaves: &[("a.js", "say('it', \"off\");\n")],
             ..Example::PLAIN
         },
@@ -133,14 +137,19 @@ fn replace(args: &ReplaceText, hand: &ToolContext) -> Result<PlannedEdit, Refusa
     let bytes = edited.text.encode().map_err(|error| format!("{name} {error}"))?;
     let places = if count == 1 { "1 place".to_owned() } else { format!("{count} places") };
     let how = edited.rung.words().map(|words| format!(" ({words})")).unwrap_or_default();
-    let told = format!("replaced {places} in {name}{how}{}", edit::shown(&edited.text, &edited.lines));
+    let told =
+        format!("replaced {places} in {name}{how}{}", edit::shown(&edited.text, &edited.lines));
     let after = Contents { bytes, mode: before.mode };
-    Ok(PlannedEdit { told, changes: vec![FileChange { path, before: Some(before), after: Some(after) }] })
+    Ok(PlannedEdit {
+        told,
+        changes: vec![FileChange { path, before: Some(before), after: Some(after) }],
+    })
 }
 
 /// Replaces the exact text, which must occur once.
 fn once(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited, usize), String> {
-    let found: Vec<usize> = text.text().match_indices(args.old.as_str()).map(|(at, _)| at).collect();
+    let found: Vec<usize> =
+        text.text().match_indices(args.old.as_str()).map(|(at, _)| at).collect();
     match found.as_slice() {
         [] => Err(format!("the text does not occur in {name}")),
         [at] => {
@@ -165,8 +174,11 @@ fn by_expression(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited,
     let feeds: Vec<usize> = seen.match_indices('\n').map(|(at, _)| at).collect();
     let line = |at: usize| feeds.partition_point(|feed| *feed < at);
     // There is no line after the last line feed.
-    let real = |range: &Range<usize>| !(range.is_empty() && range.start == seen.len() && seen.ends_with('\n'));
-    let found: Vec<Range<usize>> = regex.find_iter(seen).map(|found| found.range()).filter(real).collect();
+    let real = |range: &Range<usize>| {
+        !(range.is_empty() && range.start == seen.len() && seen.ends_with('\n'))
+    };
+    let found: Vec<Range<usize>> =
+        regex.find_iter(seen).map(|found| found.range()).filter(real).collect();
     match found.len() {
         0 => return Err(format!("the expression matches nothing in {name}")),
         1 => {}
@@ -178,7 +190,8 @@ fn by_expression(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited,
             return Err(edit::explain(name, text, &[], &miss, more));
         }
     }
-    let (mut changed, mut last, mut lines, mut now) = (String::with_capacity(seen.len()), 0, Vec::new(), 0);
+    let (mut changed, mut last, mut lines, mut now) =
+        (String::with_capacity(seen.len()), 0, Vec::new(), 0);
     let mut puts = Vec::new();
     for captures in regex.captures_iter(seen) {
         let Some(whole) = captures.get(0).filter(|whole| real(&whole.range())) else { continue };
@@ -199,7 +212,10 @@ fn by_expression(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited,
     }
     let text = match raw {
         Some(_) => text.with_raw(&changed),
-        None => text.splice_each(puts.iter().map(|(range, put)| (range.clone(), put.as_str())), Breaks::AsThere),
+        None => text.splice_each(
+            puts.iter().map(|(range, put)| (range.clone(), put.as_str())),
+            Breaks::AsThere,
+        ),
     };
     Ok((Edited { text, rung: edit::Rung::Exact, lines }, found.len()))
 }
@@ -243,7 +259,9 @@ impl<'a> Template<'a> {
                 Err(_) => regex.capture_names().position(|known| known == Some(name)),
             };
             let Some(number) = number else {
-                return Err(format!("the expression has no group {name:?}; write $$ for a dollar sign"));
+                return Err(format!(
+                    "the expression has no group {name:?}; write $$ for a dollar sign"
+                ));
             };
             pieces.push(Piece::Group(number));
             rest = next;
@@ -255,7 +273,9 @@ impl<'a> Template<'a> {
     fn filled(&self, captures: &Captures<'_>) -> String {
         let piece = |piece: &Piece<'_>| match piece {
             Piece::Text(text) => (*text).to_owned(),
-            Piece::Group(number) => captures.get(*number).map_or(String::new(), |found| found.as_str().to_owned()),
+            Piece::Group(number) => {
+                captures.get(*number).map_or(String::new(), |found| found.as_str().to_owned())
+            }
         };
         self.0.iter().map(piece).collect()
     }

@@ -17,11 +17,15 @@ use std::path::{Path, PathBuf};
 #[must_use]
 pub fn layout(data: &Path, own: &[PathBuf]) -> Layout {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
-    let var = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let var =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     Layout {
         home: var("HOME").map(real).filter(|home| home.parent().is_some()),
         path: std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect(),
-        variables: crate::TOOLCHAINS.iter().filter_map(|name| Some(((*name).to_owned(), real(var(name)?)))).collect(),
+        variables: crate::TOOLCHAINS
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), real(var(name)?))))
+            .collect(),
         own: own.to_vec(),
         boxes: data.join("boxes"),
         readable: Vec::new(),
@@ -56,20 +60,28 @@ fn isolation(level: dunnock_sandbox::Isolation) -> Isolation {
 }
 
 /// The strongest sandbox available here.
-pub(crate) fn probe(launcher: &Launcher, layout: Option<&Layout>, workspace: &Path, best: Isolation) -> SandboxSupport {
+pub(crate) fn probe(
+    launcher: &Launcher,
+    layout: Option<&Layout>,
+    workspace: &Path,
+    best: Isolation,
+) -> SandboxSupport {
     let (Some(layout), Some(best)) = (layout, kernel_level(best)) else {
         return SandboxSupport { level: Isolation::D, why: Vec::new() };
     };
     // Probe with the options that calls will use.
     let made = layout.cage(best, workspace, Opened::default());
-    let made = made.and_then(|(cage, _)| launcher.probe(SandboxSpec { shares: Some("probe".into()), ..cage }));
+    let made = made
+        .and_then(|(cage, _)| launcher.probe(SandboxSpec { shares: Some("probe".into()), ..cage }));
     launcher.leave("probe");
     match made {
         Ok(probed) => SandboxSupport {
             level: probed.best.map_or(Isolation::D, isolation),
             why: probed.why.into_iter().map(|(tried, why)| (isolation(tried), why)).collect(),
         },
-        Err(error) => SandboxSupport { level: Isolation::D, why: vec![(isolation(best), error.to_string())] },
+        Err(error) => {
+            SandboxSupport { level: Isolation::D, why: vec![(isolation(best), error.to_string())] }
+        }
     }
 }
 
@@ -83,16 +95,22 @@ pub(crate) struct CallSandbox {
 
 impl CallSandbox {
     pub(crate) fn of(hand: &ToolContext) -> Result<Option<Self>, String> {
-        let Some(level) = kernel_level(hand.level).filter(|_| !hand.access.unsandboxed) else { return Ok(None) };
-        let fail = |error: &dyn std::fmt::Display| format!("the sandbox could not be created: {error}");
-        let layout = hand.layout.as_ref().ok_or_else(|| fail(&"no sandbox layout was configured"))?;
+        let Some(level) = kernel_level(hand.level).filter(|_| !hand.access.unsandboxed) else {
+            return Ok(None);
+        };
+        let fail =
+            |error: &dyn std::fmt::Display| format!("the sandbox could not be created: {error}");
+        let layout =
+            hand.layout.as_ref().ok_or_else(|| fail(&"no sandbox layout was configured"))?;
         let Access { network, secrets, protected, .. } = hand.access;
         let opened = Opened { network, secrets, protected };
-        let (mut cage, env) = layout.cage(level, hand.root.path(), opened).map_err(|error| fail(&error))?;
+        let (mut cage, env) =
+            layout.cage(level, hand.root.path(), opened).map_err(|error| fail(&error))?;
         cage.hidden.extend(hand.closed.clone());
         // A server that one call starts is reachable from the next.
         cage.shares = Some(hand.session.to_string());
-        let guard = if protected { None } else { Some(Guard::new(hand.root.clone(), &cage, layout)) };
+        let guard =
+            if protected { None } else { Some(Guard::new(hand.root.clone(), &cage, layout)) };
         Ok(Some(Self { cage, env, guard }))
     }
 }

@@ -8,7 +8,9 @@ use dunnock_core::policy::is_secret;
 use dunnock_proto::{Class, Recovery};
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
+use grep_searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
+};
 use ignore::types::{Types, TypesBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,8 +21,8 @@ use std::sync::{Mutex, PoisonError, RwLock};
 /// Maximum bytes shown of one line.
 const WIDTH: usize = 400;
 
-/// Searches the files in the workspace for text, line by line. Binary and ignored files are left out.
-/// Each match is a line "path:number: text".
+/// Searches the files in the workspace for text, line by line. Binary and ignored files are left
+/// out. Each match is a line "path:number: text".
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchText {
@@ -120,16 +122,22 @@ fn search(args: &SearchText, hand: &ToolContext) -> Result<String, String> {
             .heap_limit(Some(32 << 20))
             .build()
     };
-    let path = RepoPath::parse(&hand.root, args.path.as_deref().unwrap_or(".")).map_err(|e| e.to_string())?;
+    let path = RepoPath::parse(&hand.root, args.path.as_deref().unwrap_or("."))
+        .map_err(|e| e.to_string())?;
     if path.is_ours() {
-        return Err(format!("{} cannot be searched; search_text skips .git and .dunnock", path.shown()));
+        return Err(format!(
+            "{} cannot be searched; search_text skips .git and .dunnock",
+            path.shown()
+        ));
     }
     let all = Results::new(hand.limits.matches);
     if hand.root.is_folder(&path) {
         let folder = hand.root.folder(&path).map_err(|e| e.to_string())?;
         let only = args.glob.as_deref().map(glob).transpose()?;
         let wanted = |relative: &Path| {
-            only.as_ref().is_none_or(|g| g.is_match(relative) || relative.file_name().is_some_and(|n| g.is_match(n)))
+            only.as_ref().is_none_or(|g| {
+                g.is_match(relative) || relative.file_name().is_some_and(|n| g.is_match(n))
+            })
         };
         let mut walk = Walk::new(hand.root.path(), &folder, None);
         if let Some(kind) = &args.kind {
@@ -140,7 +148,10 @@ fn search(args: &SearchText, hand: &ToolContext) -> Result<String, String> {
             let (folder, all) = (&folder, &all);
             move |key, entry| {
                 let plain = entry.file_type().is_some_and(|t| t.is_file());
-                if plain && wanted(entry.path().strip_prefix(folder).unwrap_or(entry.path())) && !all.is_beyond(&key) {
+                if plain
+                    && wanted(entry.path().strip_prefix(folder).unwrap_or(entry.path()))
+                    && !all.is_beyond(&key)
+                {
                     search_file(hand, &mut searcher, &matcher, key, entry.path(), all);
                 }
                 !hand.halt.is_cancelled()
@@ -152,7 +163,9 @@ fn search(args: &SearchText, hand: &ToolContext) -> Result<String, String> {
     } else {
         let contents = hand.root.read(&path).map_err(|e| e.to_string())?;
         let mut found = Found::new(path.shown(), all.most);
-        searcher().search_slice(&matcher, &contents.bytes, &mut found).map_err(|e| e.to_string())?;
+        searcher()
+            .search_slice(&matcher, &contents.bytes, &mut found)
+            .map_err(|e| e.to_string())?;
         all.push(Key::default(), found);
     }
     Ok(all.told(hand.limits.found_bytes))
@@ -216,7 +229,8 @@ impl Found {
         let text = String::from_utf8_lossy(bytes);
         let text = text.get(..text.floor_char_boundary(WIDTH)).unwrap_or_default();
         let dots = if more { "..." } else { "" };
-        let _ = writeln!(self.text, "{}{mark}{}{mark} {text}{dots}", self.file, number.unwrap_or(0));
+        let _ =
+            writeln!(self.text, "{}{mark}{}{mark} {text}{dots}", self.file, number.unwrap_or(0));
     }
 }
 
@@ -263,7 +277,11 @@ impl Results {
     }
 
     fn is_beyond(&self, key: &Key) -> bool {
-        self.last.read().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|last| key > last)
+        self.last
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .is_some_and(|last| key > last)
     }
 
     fn push(&self, key: Key, found: Found) {
@@ -284,7 +302,8 @@ impl Results {
         let keep = keep.count();
         all.0.truncate(keep);
         all.1 = all.0.iter().map(|(_, found)| found.starts.len()).sum();
-        *self.last.write().unwrap_or_else(PoisonError::into_inner) = all.0.last().map(|(key, _)| key.clone());
+        *self.last.write().unwrap_or_else(PoisonError::into_inner) =
+            all.0.last().map(|(key, _)| key.clone());
     }
 
     /// The matches in order, up to the limits.
@@ -298,7 +317,12 @@ impl Results {
             }
             // Only whole matches, as many as fit.
             let room = self.most - matches;
-            let fits = found.starts.iter().take(room).take_while(|start| out.len() + **start <= bytes).count();
+            let fits = found
+                .starts
+                .iter()
+                .take(room)
+                .take_while(|start| out.len() + **start <= bytes)
+                .count();
             let end = found.starts.get(fits).copied().unwrap_or(found.text.len());
             out.push_str(found.text.get(..end).unwrap_or_default());
             matches += fits;

@@ -33,7 +33,9 @@ fn is_tag(c: char) -> bool {
 
 fn forms() -> &'static [(&'static str, Regex)] {
     static MADE: OnceLock<Vec<(&str, Regex)>> = OnceLock::new();
-    MADE.get_or_init(|| FORMS.iter().filter_map(|(name, form)| Some((*name, Regex::new(form).ok()?))).collect())
+    MADE.get_or_init(|| {
+        FORMS.iter().filter_map(|(name, form)| Some((*name, Regex::new(form).ok()?))).collect()
+    })
 }
 
 /// Whether a text contains something in the format of a key.
@@ -55,8 +57,11 @@ impl Cleaner {
     pub fn new(mut words: Vec<String>) -> Self {
         words.sort_by_key(|word| std::cmp::Reverse(word.len()));
         let any: Vec<String> = words.iter().map(|word| regex::escape(word)).collect();
-        let words = if any.is_empty() { None } else { regex::bytes::Regex::new(&any.join("|")).ok() };
-        let forms = FORMS.iter().filter_map(|(name, form)| Some((*name, regex::bytes::Regex::new(form).ok()?)));
+        let words =
+            if any.is_empty() { None } else { regex::bytes::Regex::new(&any.join("|")).ok() };
+        let forms = FORMS
+            .iter()
+            .filter_map(|(name, form)| Some((*name, regex::bytes::Regex::new(form).ok()?)));
         Self { words, forms: std::sync::Arc::new(forms.collect()) }
     }
 
@@ -81,18 +86,25 @@ impl Cleaner {
 pub fn secret_values(text: &str) -> Vec<String> {
     let named = |name: &str| {
         let name = name.to_ascii_lowercase();
-        ["key", "token", "secret", "pass", "pwd", "auth", "cred", "private"].iter().any(|word| name.contains(word))
+        ["key", "token", "secret", "pass", "pwd", "auth", "cred", "private"]
+            .iter()
+            .any(|word| name.contains(word))
     };
     let random = |value: &str| {
         let has = |is: fn(&char) -> bool| value.chars().any(|c| is(&c));
-        value.len() >= 16 && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic) && !value.contains([' ', '/'])
+        value.len() >= 16
+            && has(char::is_ascii_digit)
+            && has(char::is_ascii_alphabetic)
+            && !value.contains([' ', '/'])
     };
     let mut values = Vec::new();
     for line in text.lines() {
         let (name, value) = match (line.split_once('='), line.rsplit_once(':')) {
             (Some(pair), _) => pair,
             // `.pgpass`, `.git-credentials`, JSON: the last field.
-            (None, Some((name, value))) => (if line.matches(':').count() > 2 { "pass" } else { name }, value),
+            (None, Some((name, value))) => {
+                (if line.matches(':').count() > 2 { "pass" } else { name }, value)
+            }
             (None, None) => ("", ""),
         };
         let bare = |value: &str| value.trim().trim_matches(['"', '\'', ',', ';']).trim().to_owned();
@@ -144,8 +156,9 @@ pub fn is_secret_file(path: &str) -> bool {
 /// The text with keys redacted, for places that need no further note.
 #[must_use]
 pub fn redacted(text: &str) -> String {
-    let out =
-        |text: String, (name, form): &(&str, Regex)| form.replace_all(&text, format!("[{name}]").as_str()).into_owned();
+    let out = |text: String, (name, form): &(&str, Regex)| {
+        form.replace_all(&text, format!("[{name}]").as_str()).into_owned()
+    };
     forms().iter().fold(text.to_owned(), out)
 }
 
@@ -156,7 +169,8 @@ pub(crate) fn without(text: String) -> String {
     let mut text = if unseen > 0 { text.chars().filter(|c| !is_tag(*c)).collect() } else { text };
     if unseen > 0 {
         text.push_str(&format!(
-            "\n[{unseen} invisible characters removed: they can hide text that a person does not see]"
+            "\n[{unseen} invisible characters removed: they can hide text that a person does not \
+             see]"
         ));
     }
     let mut found: Vec<(&str, usize)> = Vec::new();
@@ -202,7 +216,10 @@ mod tests {
             "postgres://user:hunter22@db/x".to_owned(),
         ] {
             let told = without(format!("before {key} after"));
-            assert!(!told.contains(&key) && told.contains(", redacted]") && told.contains("[secrets: "), "{told}");
+            assert!(
+                !told.contains(&key) && told.contains(", redacted]") && told.contains("[secrets: "),
+                "{told}"
+            );
             assert!(told.starts_with("before "), "{told}");
         }
         for plain in [

@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
 
-/// Runs a command in the workspace and returns its output and, if it fails, its exit code. Calls share
-/// no state: no variables, no working directory, no background processes. Standard input is empty. Long
-/// output is shortened in the middle.
+/// Runs a command in the workspace and returns its output and, if it fails, its exit code. Calls
+/// share no state: no variables, no working directory, no background processes. Standard input is
+/// empty. Long output is shortened in the middle.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShellCommand {
@@ -44,14 +44,20 @@ pub(crate) enum Line {
 
 impl Line {
     /// The program to run, in a folder below the root.
-    pub(crate) fn program(self, hand: &ToolContext, folder: Option<&str>) -> Result<Program, PathError> {
+    pub(crate) fn program(
+        self,
+        hand: &ToolContext,
+        folder: Option<&str>,
+    ) -> Result<Program, PathError> {
         let program = match self {
             Self::Text(line) => Program::line(hand.limits.shell, &line),
             Self::Words(words) => Program::words(words),
         };
         match folder {
             None => Ok(program),
-            Some(folder) => Ok(program.within(hand.root.folder(&RepoPath::parse(&hand.root, folder)?)?)),
+            Some(folder) => {
+                Ok(program.within(hand.root.folder(&RepoPath::parse(&hand.root, folder)?)?))
+            }
         }
     }
 }
@@ -115,7 +121,10 @@ impl Tool for ShellCommand {
             Ok(program) => program,
             Err(error) => return Err::<String, _>(error).into(),
         };
-        let most = self.timeout.map_or(hand.limits.command, Duration::from_secs).min(hand.limits.command_most);
+        let most = self
+            .timeout
+            .map_or(hand.limits.command, Duration::from_secs)
+            .min(hand.limits.command_most);
         program.apart = self.apart;
         process::run(&hand, program, most).await
     }

@@ -4,7 +4,9 @@ use crate::processes::Processes;
 use crate::root::Root;
 use crate::toolbox::Limits;
 use dunnock_core::ports::{Blob, CancellationToken, DeltaSink, Log, ToolSpec};
-use dunnock_proto::{Access, CallId, Class, Hash, Isolation, Recovery, Role, SeenFile, SessionId, Tool as Known};
+use dunnock_proto::{
+    Access, CallId, Class, Hash, Isolation, Recovery, Role, SeenFile, SessionId, Tool as Known,
+};
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -69,7 +71,15 @@ pub(crate) struct ToolOutput {
 
 impl ToolOutput {
     fn plain(end: ToolStatus, text: String) -> Self {
-        Self { end, text, full: None, streams: None, exit: None, seen_files: Vec::new(), diff: None }
+        Self {
+            end,
+            text,
+            full: None,
+            streams: None,
+            exit: None,
+            seen_files: Vec::new(),
+            diff: None,
+        }
     }
 }
 
@@ -123,7 +133,8 @@ pub struct Example {
 
 impl Example {
     /// Defaults for what an example leaves out.
-    pub(crate) const PLAIN: Self = Self { about: "", files: &[], args: "{}", gives: "", fails: false, leaves: &[] };
+    pub(crate) const PLAIN: Self =
+        Self { about: "", files: &[], args: "{}", gives: "", fails: false, leaves: &[] };
 }
 
 /// The tool as it is sent to the model: its doc comment and its schema, without references.
@@ -182,6 +193,8 @@ pub(crate) async fn blocking<E: std::fmt::Display + Send + 'static>(
 ) -> ToolOutput {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result.into(),
-        Err(error) => ToolOutput::plain(ToolStatus::Failed, format!("an error inside the agent: {error}")),
+        Err(error) => {
+            ToolOutput::plain(ToolStatus::Failed, format!("an error inside the agent: {error}"))
+        }
     }
 }

@@ -35,7 +35,11 @@ impl Shell {
     pub fn program(self) -> &'static str {
         match self {
             Self::Auto if cfg!(windows) => "powershell",
-            Self::Auto if Path::new("/bin/bash").exists() || Path::new("/usr/bin/bash").exists() => "bash",
+            Self::Auto
+                if Path::new("/bin/bash").exists() || Path::new("/usr/bin/bash").exists() =>
+            {
+                "bash"
+            }
             Self::Auto if cfg!(unix) => "sh",
             Self::Auto | Self::Bash => "bash",
             Self::Pwsh => "pwsh",
@@ -113,8 +117,12 @@ impl Default for Limits {
 /// Three quarters of the machine's memory: a command that used more would starve everything else.
 fn most_memory() -> u64 {
     let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = told.lines().find_map(|l| l.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok());
-    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
+    let total = told
+        .lines()
+        .find_map(|l| l.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok());
+    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
+        .ok()
+        .and_then(|text| text.trim().parse().ok());
     let total: u64 = total.map_or(0, |kb: u64| kb << 10);
     total.min(group.unwrap_or(u64::MAX)) / 4 * 3
 }
@@ -172,7 +180,10 @@ impl Toolbox {
         #[cfg(not(target_os = "linux"))]
         {
             let _ = (workspace, best);
-            let why = vec![(Isolation::C, format!("there is no sandbox on {} yet", std::env::consts::OS))];
+            let why = vec![(
+                Isolation::C,
+                format!("there is no sandbox on {} yet", std::env::consts::OS),
+            )];
             SandboxSupport { level: Isolation::D, why }
         }
     }
@@ -186,7 +197,9 @@ impl Toolbox {
     async fn work(&self, job: &ToolCall, live: DeltaSink, halt: CancellationToken) -> ToolOutput {
         let root = match Root::open(Path::new(job.workspace.as_ref())) {
             Ok(root) => Arc::new(root.keeping_out(self.limits.denied.clone())),
-            Err(error) => return Err::<String, _>(format!("the workspace cannot be opened: {error}")).into(),
+            Err(error) => {
+                return Err::<String, _>(format!("the workspace cannot be opened: {error}")).into();
+            }
         };
         let hand = ToolContext {
             root,
@@ -250,7 +263,12 @@ impl Tools for Toolbox {
         })
     }
 
-    fn remember<'a>(&'a self, workspace: &'a str, name: &'a str, text: &'a str) -> BoxFuture<'a, Result<(), String>> {
+    fn remember<'a>(
+        &'a self,
+        workspace: &'a str,
+        name: &'a str,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<(), String>> {
         let text = secrets::without(text.to_owned());
         Box::pin(async move {
             let path = Path::new(MEMORY).join(name);
@@ -269,7 +287,12 @@ impl Tools for Toolbox {
         self.launcher.stop();
     }
 
-    fn run(&self, job: ToolCall, live: DeltaSink, halt: CancellationToken) -> BoxFuture<'_, (Finished, Vec<Blob>)> {
+    fn run(
+        &self,
+        job: ToolCall,
+        live: DeltaSink,
+        halt: CancellationToken,
+    ) -> BoxFuture<'_, (Finished, Vec<Blob>)> {
         Box::pin(async move {
             failpoint::hit("tool.before", "");
             let began = Instant::now();
@@ -277,7 +300,8 @@ impl Tools for Toolbox {
             failpoint::hit("tool.after", "");
             let hash = |blob: &Option<Blob>| blob.as_ref().map(|blob| blob.hash);
             let (full, streams, diff) = (hash(&said.full), hash(&said.streams), hash(&said.diff));
-            let blobs: Vec<Blob> = said.full.into_iter().chain(said.streams).chain(said.diff).collect();
+            let blobs: Vec<Blob> =
+                said.full.into_iter().chain(said.streams).chain(said.diff).collect();
             let outcome = match said.end {
                 ToolStatus::Done => Outcome::Done,
                 ToolStatus::Failed => Outcome::Failed,

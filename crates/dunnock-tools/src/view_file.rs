@@ -19,7 +19,8 @@ const WIDTH: usize = 2_000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ViewFile {
-    /// Path relative to the workspace root; or call:3.0 for the full output of call 3.0, if it was shortened.
+    /// Path relative to the workspace root; or call:3.0 for the full output of call 3.0, if it was
+    /// shortened.
     #[schemars(length(max = 4096))]
     path: String,
     /// First line to show, from 1.
@@ -71,32 +72,45 @@ impl Tool for ViewFile {
         Example {
             about: "A path outside the workspace",
             args: r#"{"path":"../secret"}"#,
-            gives: "../secret is outside the workspace; give a path inside it, relative to its root",
+            gives: "../secret is outside the workspace; give a path inside it, relative to its \
+                    root",
             fails: true,
             ..Example::PLAIN
         },
     ];
 
     async fn run(self, hand: ToolContext) -> ToolOutput {
-        if let Some(call) = self.path.strip_prefix("call:").and_then(|call| call.parse().ok()).filter(|_| !self.bare) {
+        if let Some(call) = self
+            .path
+            .strip_prefix("call:")
+            .and_then(|call| call.parse().ok())
+            .filter(|_| !self.bare)
+        {
             return match output(call, &hand).await {
                 Ok(bytes) => blocking(move || view(&self, &self.path, &bytes)).await,
                 Err(error) => Err::<String, _>(error).into(),
             };
         }
         let mut seen_files = None;
-        let (said, seen_files) =
-            match tokio::task::spawn_blocking(move || (view_file(&self, &hand, &mut seen_files), seen_files)).await {
-                Ok((read, seen_files)) => (read.into(), seen_files),
-                Err(error) => (Err::<String, _>(format!("an error inside the agent: {error}")).into(), None),
-            };
+        let (said, seen_files) = match tokio::task::spawn_blocking(move || {
+            (view_file(&self, &hand, &mut seen_files), seen_files)
+        })
+        .await
+        {
+            Ok((read, seen_files)) => (read.into(), seen_files),
+            Err(error) => {
+                (Err::<String, _>(format!("an error inside the agent: {error}")).into(), None)
+            }
+        };
         ToolOutput { seen_files: seen_files.into_iter().collect(), ..said }
     }
 }
 
 /// The full output of an earlier call.
 async fn output(call: CallId, hand: &ToolContext) -> Result<Arc<[u8]>, String> {
-    let Some(log) = &hand.log else { return Err("outputs of earlier calls are not stored here".into()) };
+    let Some(log) = &hand.log else {
+        return Err("outputs of earlier calls are not stored here".into());
+    };
     let found = log.finished(&hand.session, call).await.map_err(|error| error.to_string())?;
     match found.map(|finished| finished.full) {
         Some(Some(hash)) => {
@@ -108,7 +122,11 @@ async fn output(call: CallId, hand: &ToolContext) -> Result<Arc<[u8]>, String> {
     }
 }
 
-fn view_file(args: &ViewFile, hand: &ToolContext, seen_files: &mut Option<SeenFile>) -> Result<String, String> {
+fn view_file(
+    args: &ViewFile,
+    hand: &ToolContext,
+    seen_files: &mut Option<SeenFile>,
+) -> Result<String, String> {
     let path = match RepoPath::parse(&hand.root, &args.path) {
         Ok(path) => path,
         Err(error) => {
@@ -126,8 +144,8 @@ fn view_file(args: &ViewFile, hand: &ToolContext, seen_files: &mut Option<SeenFi
             let start = hand.root.read_start(&path, BYTES as u64).map_err(|e| e.to_string())?;
             let shown = view(args, &name, &start.bytes)?;
             return Ok(format!(
-                "[TRUNCATED: the first {BYTES} of {size} bytes; to search the rest, call search_text on \
-                 its folder]\n{shown}"
+                "[TRUNCATED: the first {BYTES} of {size} bytes; to search the rest, call \
+                 search_text on its folder]\n{shown}"
             ));
         }
         read => read.map_err(|e| e.to_string())?,
@@ -138,16 +156,28 @@ fn view_file(args: &ViewFile, hand: &ToolContext, seen_files: &mut Option<SeenFi
 }
 
 /// System folders that anyone may read: headers, libraries, documentation.
-const SYSTEM: &[&str] =
-    &["/usr/include", "/usr/lib", "/usr/share", "/usr/local/include", "/usr/local/lib", "/usr/src", "/lib"];
+const SYSTEM: &[&str] = &[
+    "/usr/include",
+    "/usr/lib",
+    "/usr/share",
+    "/usr/local/include",
+    "/usr/local/lib",
+    "/usr/src",
+    "/lib",
+];
 
 /// Reads a regular file, if it is in one of these folders.
 fn system(path: &str) -> Option<Vec<u8>> {
     use std::io::Read as _;
     let path = std::path::Path::new(path.trim());
     let within = |path: &std::path::Path| SYSTEM.iter().any(|folder| path.starts_with(folder));
-    let plain = path.components().all(|c| matches!(c, std::path::Component::RootDir | std::path::Component::Normal(_)));
-    let real = path.canonicalize().ok().filter(|real| plain && within(path) && within(real) && real.is_file())?;
+    let plain = path
+        .components()
+        .all(|c| matches!(c, std::path::Component::RootDir | std::path::Component::Normal(_)));
+    let real = path
+        .canonicalize()
+        .ok()
+        .filter(|real| plain && within(path) && within(real) && real.is_file())?;
     let mut bytes = Vec::new();
     std::fs::File::open(real).ok()?.take(8 << 20).read_to_end(&mut bytes).ok()?;
     Some(bytes)
@@ -157,7 +187,9 @@ fn view(args: &ViewFile, name: &str, bytes: &[u8]) -> Result<String, String> {
     if bytes.is_empty() {
         return Ok("empty file: 0 lines".into());
     }
-    let Ok(text) = Text::decode(bytes) else { return Ok(format!("{name} is a binary file of {} bytes", bytes.len())) };
+    let Ok(text) = Text::decode(bytes) else {
+        return Ok(format!("{name} is a binary file of {} bytes", bytes.len()));
+    };
     let total = text.len();
     let first = args.first.unwrap_or(1).max(1) as usize;
     let last = args.last.map_or(total, |l| l as usize).min(total);
@@ -174,7 +206,8 @@ fn view(args: &ViewFile, name: &str, bytes: &[u8]) -> Result<String, String> {
         let line = text.line(n);
         let cut = line.floor_char_boundary(if args.bare { BYTES / 2 } else { WIDTH });
         let rest = line.len() - cut;
-        let more = if rest > 0 { format!(" [{rest} more bytes in this line]") } else { String::new() };
+        let more =
+            if rest > 0 { format!(" [{rest} more bytes in this line]") } else { String::new() };
         let line = match args.bare {
             true => format!("{}{more}\n", line.get(..cut).unwrap_or_default()),
             false => format!("{:>width$}  {}{more}\n", n + 1, line.get(..cut).unwrap_or_default()),

@@ -8,8 +8,8 @@ use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Creates a file and missing parent folders. Fails if the file exists, unless overwrite is true; to
-/// change part of a file, use replace_text.
+/// Creates a file and missing parent folders. Fails if the file exists, unless overwrite is true;
+/// to change part of a file, use replace_text.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WriteFile {
@@ -63,7 +63,8 @@ impl Tool for WriteFile {
         Example {
             about: "A folder that tools may not change",
             args: r#"{"path":".git/hooks/pre-commit","content":"x"}"#,
-            gives: ".git/hooks/pre-commit is protected: tools may not change anything in .git or .dunnock",
+            gives: ".git/hooks/pre-commit is protected: tools may not change anything in .git or \
+                    .dunnock",
             fails: true,
             ..Example::PLAIN
         },
@@ -98,7 +99,14 @@ fn write(args: &WriteFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
         }
     }
     let word = if before.is_some() { "replaced" } else { "wrote" };
-    let told = format!("{word} {name} ({} lines, {} bytes{kept})", args.content.lines().count(), bytes.len());
+    let told = format!(
+        "{word} {name} ({} lines, {} bytes{kept})",
+        args.content.lines().count(),
+        bytes.len()
+    );
     let mode = before.as_ref().and_then(|old| old.mode);
-    Ok(PlannedEdit { told, changes: vec![FileChange { path, before, after: Some(Contents { bytes, mode }) }] })
+    Ok(PlannedEdit {
+        told,
+        changes: vec![FileChange { path, before, after: Some(Contents { bytes, mode }) }],
+    })
 }

@@ -1,4 +1,5 @@
-//! The edit bench: what models send, in four forms, and the bytes that must come out. `bench/edits/make.py` made both.
+//! The edit bench: what models send, in four forms, and the bytes that must come out.
+//! `bench/edits/make.py` made both.
 
 use crate::{hands, job};
 use dunnock_core::ports::{CancellationToken, ToolCall, Tools as _};
@@ -51,14 +52,19 @@ async fn every_edit_does_what_it_says_or_nothing() {
         let file = edit["file"].as_str().unwrap();
         let name = Path::new(file).file_name().unwrap().to_str().unwrap();
         let original = std::fs::read(bench().join("files").join(file)).unwrap();
-        let (at, cut) = (edit["at"].as_u64().unwrap() as usize, edit["cut"].as_u64().unwrap() as usize);
+        let (at, cut) =
+            (edit["at"].as_u64().unwrap() as usize, edit["cut"].as_u64().unwrap() as usize);
         let put = encoded(edit["put"].as_str().unwrap(), edit["encoding"].as_str().unwrap());
         let wanted = [&original[..at], &put, &original[at + cut..]].concat();
         assert_ne!(wanted, original, "{}: an edit that changes nothing", edit["id"]);
         for (form, sent) in edit["formats"].as_object().unwrap() {
             let (tool, args) = match form.as_str() {
-                "replace" => ("replace_text", json!({"path": name, "old": sent["old"], "new": sent["new"]})),
-                "whole" => ("write_file", json!({"path": name, "content": sent, "overwrite": true})),
+                "replace" => {
+                    ("replace_text", json!({"path": name, "old": sent["old"], "new": sent["new"]}))
+                }
+                "whole" => {
+                    ("write_file", json!({"path": name, "content": sent, "overwrite": true}))
+                }
                 _ => ("apply_patch", json!({ "patch": sent })),
             };
             let dir = tempfile::tempdir().unwrap();
@@ -88,7 +94,8 @@ async fn every_edit_does_what_it_says_or_nothing() {
             };
             if !right {
                 wrong.push(format!(
-                    "{} {form} ({} in {file}): expected {expect} by {by}, came {found}\n{args}\n{}\n{}",
+                    "{} {form} ({} in {file}): expected {expect} by {by}, came \
+                     {found}\n{args}\n{}\n{}",
                     edit["id"].as_str().unwrap(),
                     edit["class"].as_str().unwrap(),
                     finished.shown,
@@ -103,14 +110,17 @@ async fn every_edit_does_what_it_says_or_nothing() {
     }
     for (form, by) in &counts {
         let all: usize = by.values().sum();
-        let shares: Vec<String> =
-            by.iter().map(|(rung, n)| format!("{rung} {n} ({:.0}%)", 100.0 * *n as f64 / all as f64)).collect();
+        let shares: Vec<String> = by
+            .iter()
+            .map(|(rung, n)| format!("{rung} {n} ({:.0}%)", 100.0 * *n as f64 / all as f64))
+            .collect();
         println!("{form}: {all} edits: {}", shares.join(", "));
     }
     let total = |name: &str| counts["replace"].get(name).copied().unwrap_or(0);
     let recovered = total("blanks") + total("indentation") + total("punctuation");
     println!(
-        "{} edits, {applications} applications; as replace_text {recovered} recovered by a rung, {} refused; {} wrong",
+        "{} edits, {applications} applications; as replace_text {recovered} recovered by a rung, \
+         {} refused; {} wrong",
         edits.len(),
         total("refused"),
         wrong.len()

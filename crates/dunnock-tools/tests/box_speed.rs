@@ -40,7 +40,17 @@ pub fn layout(data: &Path) -> Layout {
 fn bubblewrap(work: &Path) -> Duration {
     let began = Instant::now();
     let mut command = Command::new("bwrap");
-    command.args(["--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc", "--symlink", "usr/bin", "/bin"]);
+    command.args([
+        "--ro-bind",
+        "/usr",
+        "/usr",
+        "--ro-bind",
+        "/etc",
+        "/etc",
+        "--symlink",
+        "usr/bin",
+        "/bin",
+    ]);
     command.args([
         "--symlink",
         "usr/lib",
@@ -58,7 +68,8 @@ fn bubblewrap(work: &Path) -> Duration {
         "--die-with-parent",
         "--new-session",
     ]);
-    let output = command.arg("--chdir").arg(work).args(["--", "/bin/sh", "-c", ":"]).output().unwrap();
+    let output =
+        command.arg("--chdir").arg(work).args(["--", "/bin/sh", "-c", ":"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     began.elapsed()
 }
@@ -73,11 +84,21 @@ fn posix_spawn() -> Duration {
 async fn the_box_costs_little_and_less_than_bubblewrap() {
     let (work, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     // As in any project.
-    assert!(Command::new("git").args(["init", "-q"]).current_dir(work.path()).status().unwrap().success());
+    assert!(
+        Command::new("git")
+            .args(["init", "-q"])
+            .current_dir(work.path())
+            .status()
+            .unwrap()
+            .success()
+    );
     let hands = Toolbox::new(Default::default(), &launcher(), &[]).boxed(layout(data.path()));
     let quiet: DeltaSink = Arc::new(|_| {});
     let ours = async |level: Isolation| {
-        let job = ToolCall { isolation: level, ..job(work.path(), "shell", r#"{"command":["/bin/sh","-c",":"]}"#) };
+        let job = ToolCall {
+            isolation: level,
+            ..job(work.path(), "shell", r#"{"command":["/bin/sh","-c",":"]}"#)
+        };
         let began = Instant::now();
         let (finished, _) = hands.run(job, quiet.clone(), CancellationToken::default()).await;
         assert_eq!(finished.exit, Some(0), "{}", finished.shown);
@@ -90,7 +111,9 @@ async fn the_box_costs_little_and_less_than_bubblewrap() {
         let mut times: [Vec<Duration>; 6] = Default::default();
         for _ in 0..timing::rounds(15, 150) {
             times[0].push(tokio::task::block_in_place(posix_spawn));
-            for (n, level) in [Isolation::D, Isolation::C, Isolation::B, Isolation::A].into_iter().enumerate() {
+            for (n, level) in
+                [Isolation::D, Isolation::C, Isolation::B, Isolation::A].into_iter().enumerate()
+            {
                 times[n + 1].push(ours(level).await);
             }
             times[5].push(tokio::task::block_in_place(|| bubblewrap(work.path())));
@@ -98,13 +121,19 @@ async fn the_box_costs_little_and_less_than_bubblewrap() {
         let [spawn, bare, c, b, a, bwrap] = times.each_mut().map(|all| quiet_quarter(all));
         let (low, full, other) = (c - bare, a - bare, bwrap - spawn);
         println!(
-            "{megabytes} MB: bare {bare:.2} ms; over that: C +{low:.2}, B +{:.2}, A +{full:.2} ms; bubblewrap +{other:.2} over its bare; A is {:.2} of it",
+            "{megabytes} MB: bare {bare:.2} ms; over that: C +{low:.2}, B +{:.2}, A +{full:.2} \
+             ms; bubblewrap +{other:.2} over its bare; A is {:.2} of it",
             b - bare,
             full / other
         );
-        // The bars are 1 ms, 2.5 ms and 0.6; a machine that does other things as well is given some room.
+        // The bars are 1 ms, 2.5 ms and 0.6; a machine that does other things as well is given some
+        // room.
         timing::wall_ratio(&format!("level C at {megabytes} MB, in ms"), low, 1.5);
         timing::wall_ratio(&format!("level A at {megabytes} MB, in ms"), full, 4.0);
-        timing::wall_ratio(&format!("level A at {megabytes} MB, to bubblewrap"), full / other, 0.75);
+        timing::wall_ratio(
+            &format!("level A at {megabytes} MB, to bubblewrap"),
+            full / other,
+            0.75,
+        );
     }
 }

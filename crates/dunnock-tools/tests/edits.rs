@@ -1,4 +1,5 @@
-//! Edits as a whole: forth and back, killed in between, on a full disk, and against somebody who writes at the same time.
+//! Edits as a whole: forth and back, killed in between, on a full disk, and against somebody who
+//! writes at the same time.
 
 use crate::{hands, job, launcher, put};
 use dunnock_core::patch::Patch;
@@ -63,7 +64,10 @@ impl Dice {
             match self.roll(3) {
                 0 if at < lines.len() => drop(lines.remove(at)),
                 1 if at < lines.len() => lines[at] = lines[at].replace('x', "y").replace('}', "};"),
-                _ => lines.insert(at.min(lines.len().saturating_sub(1)), format!("new {}\n", self.roll(9))),
+                _ => lines.insert(
+                    at.min(lines.len().saturating_sub(1)),
+                    format!("new {}\n", self.roll(9)),
+                ),
             }
         }
         lines.concat()
@@ -75,7 +79,9 @@ fn diff(before: &Files, after: &Files) -> String {
     let mut out = String::new();
     let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     for name in names {
-        let text = |files: &Files| String::from_utf8(files.get(name).cloned().unwrap_or_default()).unwrap();
+        let text = |files: &Files| {
+            String::from_utf8(files.get(name).cloned().unwrap_or_default()).unwrap()
+        };
         let (a, b) = (text(before), text(after));
         if before.get(name) == after.get(name) {
             continue;
@@ -92,7 +98,9 @@ fn diff(before: &Files, after: &Files) -> String {
             out.push_str("deleted file mode 100644\n");
         }
         let lines = TextDiff::from_lines(&a, &b);
-        out.push_str(&lines.unified_diff().header(&side(before, "a"), &side(after, "b")).to_string());
+        out.push_str(
+            &lines.unified_diff().header(&side(before, "a"), &side(after, "b")).to_string(),
+        );
     }
     out
 }
@@ -142,9 +150,11 @@ fn a_patch_and_its_reverse_give_the_same_bytes() {
             continue;
         }
         hunks += forth.matches("\n@@ ").count();
-        let there = patched(&before, &forth).unwrap_or_else(|e| panic!("case {case}: {e}\n{forth}\n{before:?}"));
+        let there = patched(&before, &forth)
+            .unwrap_or_else(|e| panic!("case {case}: {e}\n{forth}\n{before:?}"));
         assert_eq!(there, after, "case {case}: forth\n{forth}");
-        let again = patched(&there, &back).unwrap_or_else(|e| panic!("case {case}: {e}\n{back}\n{there:?}"));
+        let again = patched(&there, &back)
+            .unwrap_or_else(|e| panic!("case {case}: {e}\n{back}\n{there:?}"));
         assert_eq!(again, before, "case {case}: back\n{back}");
     }
     println!("{} patches forth and back, {hunks} hunks", 3_000 - empty);
@@ -160,8 +170,14 @@ fn every_file_gives_its_bytes_again() {
         let bytes: Vec<u8> = match case % 7 {
             0 => text.clone().into_bytes(),
             1 => [b"\xef\xbb\xbf", text.as_bytes()].concat(),
-            2 => [0xff, 0xfe].into_iter().chain(text.encode_utf16().flat_map(u16::to_le_bytes)).collect(),
-            3 => [0xfe, 0xff].into_iter().chain(text.encode_utf16().flat_map(u16::to_be_bytes)).collect(),
+            2 => [0xff, 0xfe]
+                .into_iter()
+                .chain(text.encode_utf16().flat_map(u16::to_le_bytes))
+                .collect(),
+            3 => [0xfe, 0xff]
+                .into_iter()
+                .chain(text.encode_utf16().flat_map(u16::to_be_bytes))
+                .collect(),
             4 => text.chars().map(|c| c as u32 as u8).filter(|b| *b != 0).collect(),
             5 => [text.as_bytes(), &[0xff, b'\n', 0xe4, 0xc3]].concat(),
             _ => (0..dice.roll(60)).map(|_| dice.roll(256) as u8).collect(),
@@ -170,7 +186,11 @@ fn every_file_gives_its_bytes_again() {
             Ok(decoded) => {
                 *kinds.entry(case % 7).or_insert(0) += 1;
                 assert_eq!(decoded.encode().unwrap(), bytes, "case {case}");
-                assert_eq!(decoded.with_raw(&decoded.raw()).encode().unwrap(), bytes, "case {case}");
+                assert_eq!(
+                    decoded.with_raw(&decoded.raw()).encode().unwrap(),
+                    bytes,
+                    "case {case}"
+                );
             }
             Err(_) => assert!(bytes.contains(&0), "case {case}: {bytes:?}"),
         }
@@ -182,7 +202,9 @@ fn every_file_gives_its_bytes_again() {
 // Killed
 
 /// A patch of four files: one new in a new folder, two changed, one gone.
-const FOUR: &str = "*** Begin Patch\n*** Update File: a.txt\n-one\n+1\n*** Add File: new/deep/b.txt\n+b\n*** Delete File: c.txt\n*** Update File: d/d.txt\n-four\n+4\n*** End Patch";
+const FOUR: &str = "*** Begin Patch\n*** Update File: a.txt\n-one\n+1\n*** Add File: \
+                    new/deep/b.txt\n+b\n*** Delete File: c.txt\n*** Update File: \
+                    d/d.txt\n-four\n+4\n*** End Patch";
 
 fn four(root: &Path) {
     put(root, &[("a.txt", "one\n"), ("c.txt", "three\n"), ("d/d.txt", "four\n")]);
@@ -219,7 +241,14 @@ async fn patch_there(dir: &Path) -> Finished {
     let limits = Limits { journals: dir.join("journals"), ..Limits::default() };
     let hands = Toolbox::new(limits, &launcher(), &[]);
     let args = json!({ "patch": FOUR }).to_string();
-    hands.run(job(&dir.join("w"), "apply_patch", &args), Arc::new(|_| {}), CancellationToken::default()).await.0
+    hands
+        .run(
+            job(&dir.join("w"), "apply_patch", &args),
+            Arc::new(|_| {}),
+            CancellationToken::default(),
+        )
+        .await
+        .0
 }
 
 fn child(dir: &Path, env: &[(&str, &str)]) -> Command {
@@ -240,10 +269,12 @@ async fn a_patch_that_is_killed_is_done_or_undone() {
     let new = all(&whole.path().join("w"));
     assert_eq!(new["a.txt"].as_deref(), Some(b"1\n".as_slice()));
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
-    for place in std::fs::read_to_string(&list).unwrap().lines().filter(|l| l.starts_with("edit.")) {
+    for place in std::fs::read_to_string(&list).unwrap().lines().filter(|l| l.starts_with("edit."))
+    {
         *times.entry(place.to_owned()).or_default() += 1;
     }
-    let places: Vec<String> = times.iter().flat_map(|(p, n)| (1..=*n).map(move |n| format!("{p}#{n}"))).collect();
+    let places: Vec<String> =
+        times.iter().flat_map(|(p, n)| (1..=*n).map(move |n| format!("{p}#{n}"))).collect();
     let mut came = [0, 0];
     let mut half = 0;
     let mut judge = |what: &str, dir: &Path| {
@@ -323,15 +354,22 @@ async fn full_edit_child() {
 #[test]
 fn a_patch_on_a_full_disk_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let script =
-        "mkdir disk && mount -t tmpfs -o size=256k none disk && exec \"$0\" edits::full_edit_child --exact --nocapture";
+    let script = "mkdir disk && mount -t tmpfs -o size=256k none disk && exec \"$0\" \
+                  edits::full_edit_child --exact --nocapture";
     let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]).arg(std::env::current_exe().unwrap());
-    let output = command.current_dir(dir.path()).env("FULL_EDIT_CHILD", dir.path().join("disk")).output().unwrap();
+    command
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", script])
+        .arg(std::env::current_exe().unwrap());
+    let output = command
+        .current_dir(dir.path())
+        .env("FULL_EDIT_CHILD", dir.path().join("disk"))
+        .output()
+        .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = text.lines().find(|l| l.contains("FULL ")).unwrap_or_else(|| panic!("{output:?}"));
     println!("{line}");
-    let refused: usize = line.split("refused ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    let refused: usize =
+        line.split("refused ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!(refused >= 3 && line.ends_with("done 1") && output.status.success(), "{output:?}");
 }
 
@@ -359,19 +397,22 @@ fn write(how: Writer, path: &Path, stop: &AtomicBool, turns: &AtomicUsize) -> us
         }
         let line = format!("theirs {count}\n");
         let done = match how {
-            Writer::Appends => {
-                std::fs::File::options().append(true).open(path).and_then(|mut f| f.write_all(line.as_bytes()))
+            Writer::Appends => std::fs::File::options()
+                .append(true)
+                .open(path)
+                .and_then(|mut f| f.write_all(line.as_bytes())),
+            Writer::Rewrites => {
+                std::fs::File::options().read(true).write(true).open(path).and_then(|mut f| {
+                    let mut text = String::new();
+                    std::io::Read::read_to_string(&mut f, &mut text)?;
+                    if text.is_empty() {
+                        return Err(std::io::ErrorKind::Interrupted.into());
+                    }
+                    f.set_len(0)?;
+                    std::io::Seek::rewind(&mut f)?;
+                    f.write_all(format!("{text}{line}").as_bytes())
+                })
             }
-            Writer::Rewrites => std::fs::File::options().read(true).write(true).open(path).and_then(|mut f| {
-                let mut text = String::new();
-                std::io::Read::read_to_string(&mut f, &mut text)?;
-                if text.is_empty() {
-                    return Err(std::io::ErrorKind::Interrupted.into());
-                }
-                f.set_len(0)?;
-                std::io::Seek::rewind(&mut f)?;
-                f.write_all(format!("{text}{line}").as_bytes())
-            }),
             Writer::Renames => std::fs::read_to_string(path).and_then(|text| {
                 let new = path.with_extension("theirs");
                 std::fs::write(&new, format!("{text}{line}"))?;
@@ -386,9 +427,12 @@ fn write(how: Writer, path: &Path, stop: &AtomicBool, turns: &AtomicUsize) -> us
     count
 }
 
-/// Races an edit with a writer; edits made, edits refused, lines of the writer, and those of them that are gone.
+/// Races an edit with a writer; edits made, edits refused, lines of the writer, and those of them
+/// that are gone.
 async fn race(how: Writer, rounds: usize, edit: impl AsyncFn(&Path, usize) -> bool) -> [usize; 4] {
-    let dir = tempfile::tempdir_in(if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "/tmp" }).unwrap();
+    let dir =
+        tempfile::tempdir_in(if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "/tmp" })
+            .unwrap();
     let path = dir.path().join("log.txt");
     let (stop, turns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let (mut made, mut refused, mut written, mut lost) = (0, 0, 0, 0);
@@ -413,8 +457,12 @@ async fn race(how: Writer, rounds: usize, edit: impl AsyncFn(&Path, usize) -> bo
         let text = std::fs::read_to_string(&path).unwrap();
         let lines: std::collections::BTreeSet<&str> = text.lines().collect();
         lost += (0..count).filter(|n| !lines.contains(format!("theirs {n}").as_str())).count();
-        let left = std::fs::read_dir(dir.path()).unwrap().flatten().filter(|e| e.file_name() != "log.txt");
-        let left: Vec<_> = left.map(|e| e.file_name()).filter(|n| !n.to_string_lossy().ends_with(".theirs")).collect();
+        let left =
+            std::fs::read_dir(dir.path()).unwrap().flatten().filter(|e| e.file_name() != "log.txt");
+        let left: Vec<_> = left
+            .map(|e| e.file_name())
+            .filter(|n| !n.to_string_lossy().ends_with(".theirs"))
+            .collect();
         assert!(left.is_empty(), "{left:?}");
     }
     [made, refused, written, lost]
@@ -423,13 +471,22 @@ async fn race(how: Writer, rounds: usize, edit: impl AsyncFn(&Path, usize) -> bo
 #[tokio::test(flavor = "multi_thread")]
 async fn r19_ten_thousand_races_lose_no_update() {
     let journals = tempfile::tempdir().unwrap();
-    let hands = Toolbox::new(Limits { journals: journals.path().into(), ..Limits::default() }, &launcher(), &[]);
+    let hands = Toolbox::new(
+        Limits { journals: journals.path().into(), ..Limits::default() },
+        &launcher(),
+        &[],
+    );
     let ours = async |root: &Path, n: usize| {
         let args = json!({"path": "log.txt", "old": "^ours [0-9]+$", "new": format!("ours {n}"), "regex": true});
         let job = job(root, "replace_text", &args.to_string());
         let finished = hands.run(job, Arc::new(|_| {}), CancellationToken::default()).await.0;
         if finished.outcome != Outcome::Done {
-            let known = ["was changed by another program", "matches nothing", "changes nothing", "does not exist"];
+            let known = [
+                "was changed by another program",
+                "matches nothing",
+                "changes nothing",
+                "does not exist",
+            ];
             assert!(known.iter().any(|words| finished.shown.contains(words)), "{}", finished.shown);
         }
         finished.outcome == Outcome::Done
@@ -445,12 +502,15 @@ async fn r19_ten_thousand_races_lose_no_update() {
     let mut races = 0;
     let mut careless_lost = 0;
     let times: usize = std::env::var("DUNNOCK_R19").map_or(1, |text| text.parse().unwrap());
-    for (how, rounds) in [(Writer::Renames, 4_000), (Writer::Appends, 4_000), (Writer::Rewrites, 2_000)] {
+    for (how, rounds) in
+        [(Writer::Renames, 4_000), (Writer::Appends, 4_000), (Writer::Rewrites, 2_000)]
+    {
         let rounds = rounds * times;
         let [made, refused, written, lost] = race(how, rounds, ours).await;
         let [.., plain] = race(how, rounds / 10, careless).await;
         println!(
-            "R19 {how:?}: {made} edits made, {refused} refused, {written} updates by others, {lost} lost (a careless editor lost {plain} in a tenth of that)"
+            "R19 {how:?}: {made} edits made, {refused} refused, {written} updates by others, \
+             {lost} lost (a careless editor lost {plain} in a tenth of that)"
         );
         assert_eq!(lost, 0, "{how:?}");
         assert!(made > 0 && written > rounds / 10, "{how:?}");
@@ -466,7 +526,10 @@ async fn a_stale_edit_shows_the_place_as_it_is_and_the_next_one_fits() {
     put(dir.path(), &[("a.rs", "fn one() {}\nfn two() {}\nfn three() {}\n")]);
     let hands = hands();
     let call = async |args: &serde_json::Value, seen: &[dunnock_proto::SeenFile]| {
-        let seen = seen.iter().map(|seen_files| (seen_files.path.clone(), seen_files.hash)).collect::<BTreeMap<_, _>>();
+        let seen = seen
+            .iter()
+            .map(|seen_files| (seen_files.path.clone(), seen_files.hash))
+            .collect::<BTreeMap<_, _>>();
         let job = dunnock_core::ports::ToolCall {
             seen: Arc::new(seen),
             ..job(dir.path(), "replace_text", &args.to_string())
@@ -479,7 +542,8 @@ async fn a_stale_edit_shows_the_place_as_it_is_and_the_next_one_fits() {
     let args = json!({"path": "a.rs", "old": "fn two() {}\nfn three() {}", "new": "fn two() {}"});
     let refused = call(&args, &seen).await;
     assert!(
-        refused.shown.contains("has changed since you last read it") && refused.shown.contains("2  fn two(x: u8) {}"),
+        refused.shown.contains("has changed since you last read it")
+            && refused.shown.contains("2  fn two(x: u8) {}"),
         "{}",
         refused.shown
     );
@@ -496,16 +560,25 @@ async fn a_check_of_the_person_is_run_after_an_edit_and_told() {
     let checks = BTreeMap::from([("json".to_owned(), "python3 -m json.tool {path}".to_owned())]);
     let hands = Toolbox::new(Limits { checks, ..Limits::default() }, &launcher(), &[]);
     let call = async |tool: &str, args: serde_json::Value| {
-        hands.run(job(dir.path(), tool, &args.to_string()), Arc::new(|_| {}), CancellationToken::default()).await.0
+        hands
+            .run(
+                job(dir.path(), tool, &args.to_string()),
+                Arc::new(|_| {}),
+                CancellationToken::default(),
+            )
+            .await
+            .0
     };
     let bad = call("replace_text", json!({"path": "a.json", "old": "{}", "new": "{,}"})).await;
     assert_eq!(bad.outcome, Outcome::Done, "the edit was made");
     assert!(
-        bad.shown.contains("check \"python3 -m json.tool 'a.json'\" failed:") && bad.shown.contains("[exit 1]"),
+        bad.shown.contains("check \"python3 -m json.tool 'a.json'\" failed:")
+            && bad.shown.contains("[exit 1]"),
         "{}",
         bad.shown
     );
-    let good = call("replace_text", json!({"path": "a.json", "old": "{,}", "new": "{\"a\": 1}"})).await;
+    let good =
+        call("replace_text", json!({"path": "a.json", "old": "{,}", "new": "{\"a\": 1}"})).await;
     assert!(good.shown.contains("passed:\n"), "{}", good.shown);
     let other = call("replace_text", json!({"path": "b.txt", "old": "x", "new": "y"})).await;
     assert!(!other.shown.contains("check"), "{}", other.shown);

@@ -3,8 +3,8 @@
 use crate::{put, run};
 use dunnock_proto::{AskPersonArgs, FinalArgs, Outcome, PlanArgs, Role};
 
-/// Holds W5: every tool: range, fails if it exists, at a line, exactly once, regex, string and array commands.
-/// Holds T8: creates, updates, deletes; both forms; not outside; all or nothing.
+/// Holds W5: every tool: range, fails if it exists, at a line, exactly once, regex, string and
+/// array commands. Holds T8: creates, updates, deletes; both forms; not outside; all or nothing.
 #[tokio::test]
 async fn every_example_does_what_its_page_says() {
     let mut shown = Vec::new();
@@ -18,7 +18,11 @@ async fn every_example_does_what_its_page_says() {
             let outcome = if example.fails { Outcome::Failed } else { Outcome::Done };
             assert_eq!(finished.outcome, outcome, "{what}");
             for (file, text) in example.leaves {
-                assert_eq!(std::fs::read_to_string(dir.path().join(file)).unwrap(), *text, "{what}");
+                assert_eq!(
+                    std::fs::read_to_string(dir.path().join(file)).unwrap(),
+                    *text,
+                    "{what}"
+                );
             }
             shown.push(what);
         }
@@ -46,7 +50,9 @@ fn schemas_are_whole_bounded_and_small() {
 /// Every string and list has a most: small models loop inside those that do not.
 fn bounded(name: &str, schema: &serde_json::Value) {
     match schema["type"].as_str() {
-        Some("string") => assert!(schema["maxLength"].is_u64() || schema["enum"].is_array(), "{name}: {schema}"),
+        Some("string") => {
+            assert!(schema["maxLength"].is_u64() || schema["enum"].is_array(), "{name}: {schema}")
+        }
         Some("array") => assert!(schema["maxItems"].is_u64(), "{name}: {schema}"),
         _ => {}
     }

@@ -1,4 +1,5 @@
-//! Searching and listing beside ripgrep itself, on the same files, in one run: fifty thousand where figures are held.
+//! Searching and listing beside ripgrep itself, on the same files, in one run: fifty thousand where
+//! figures are held.
 
 use crate::{job, launcher};
 use dunnock_core::ports::{CancellationToken, Tools as _};
@@ -14,7 +15,10 @@ const ROUNDS: usize = 3;
 
 /// A project of many files: five folders deep, four languages, some ignored.
 fn project(root: &Path, files: usize) {
-    let words = ["account", "buffer", "cursor", "daemon", "engine", "filter", "gateway", "handler", "index", "journal"];
+    let words = [
+        "account", "buffer", "cursor", "daemon", "engine", "filter", "gateway", "handler", "index",
+        "journal",
+    ];
     std::fs::write(root.join(".gitignore"), "out/\n*.log\n").unwrap();
     for n in 0..files {
         let folder = match n % 50 {
@@ -29,7 +33,9 @@ fn project(root: &Path, files: usize) {
         let mut text = String::new();
         for line in 0..40 {
             let (a, b) = (words[(n + line) % 10], words[(n * 7 + line * 3) % 10]);
-            text.push_str(&format!("    let {a}_{line} = {b}.open(\"{a}/{n}\", {line})?; // {b} of the {a}\n"));
+            text.push_str(&format!(
+                "    let {a}_{line} = {b}.open(\"{a}/{n}\", {line})?; // {b} of the {a}\n"
+            ));
         }
         if n % 9_973 == 1 {
             text.push_str("    the needle in this haystack\n");
@@ -61,19 +67,37 @@ async fn searching_and_listing_keep_up_with_ripgrep() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     project(&root, timing::rounds(12_000, 50_000));
-    let no_cap = Limits { matches: usize::MAX, found_bytes: usize::MAX, listed: usize::MAX, ..Limits::default() };
+    let no_cap = Limits {
+        matches: usize::MAX,
+        found_bytes: usize::MAX,
+        listed: usize::MAX,
+        ..Limits::default()
+    };
     let hands = Toolbox::new(no_cap, &launcher(), &[]);
     let rg = |args: &[&str]| {
         let began = Instant::now();
         let mut command = Command::new("rg");
-        command.args(["--no-config", "--hidden", "--no-require-git", "-g", "!.git"]).args(args).current_dir(&root);
+        command
+            .args(["--no-config", "--hidden", "--no-require-git", "-g", "!.git"])
+            .args(args)
+            .current_dir(&root);
         let output = command.output().expect("rg is installed (apt: ripgrep)");
         (began.elapsed(), String::from_utf8(output.stdout).unwrap())
     };
     let mut worst: f64 = 0.0;
     for (what, tool, ours, theirs) in [
-        ("rare literal", "search_text", r#"{"pattern":"needle in this"}"#, vec!["-n", "-F", "needle in this"]),
-        ("common literal", "search_text", r#"{"pattern":"cursor.open("}"#, vec!["-n", "-F", "cursor.open("]),
+        (
+            "rare literal",
+            "search_text",
+            r#"{"pattern":"needle in this"}"#,
+            vec!["-n", "-F", "needle in this"],
+        ),
+        (
+            "common literal",
+            "search_text",
+            r#"{"pattern":"cursor.open("}"#,
+            vec!["-n", "-F", "cursor.open("],
+        ),
         (
             "regex with context",
             "search_text",
@@ -85,7 +109,9 @@ async fn searching_and_listing_keep_up_with_ripgrep() {
         let (mut mine, mut rgs) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS {
             let began = Instant::now();
-            let (finished, _) = hands.run(job(&root, tool, ours), Arc::new(|_| {}), CancellationToken::default()).await;
+            let (finished, _) = hands
+                .run(job(&root, tool, ours), Arc::new(|_| {}), CancellationToken::default())
+                .await;
             mine.push(began.elapsed());
             let (took, said) = rg(&theirs);
             rgs.push(took);
@@ -94,15 +120,24 @@ async fn searching_and_listing_keep_up_with_ripgrep() {
             }
             if tool == "search_text" {
                 let (ours, theirs) = (places(&finished.shown), places(&said));
-                assert!(!theirs.is_empty() && ours == theirs, "{what}: {} and {} matches", ours.len(), theirs.len());
+                assert!(
+                    !theirs.is_empty() && ours == theirs,
+                    "{what}: {} and {} matches",
+                    ours.len(),
+                    theirs.len()
+                );
                 print!("{} matches, ", ours.len());
             } else {
-                let ours: BTreeSet<&str> = finished.shown.lines().filter(|line| !line.ends_with('/')).collect();
+                let ours: BTreeSet<&str> =
+                    finished.shown.lines().filter(|line| !line.ends_with('/')).collect();
                 let theirs: BTreeSet<&str> = said.lines().collect();
                 assert!(ours == theirs, "{} and {} files", ours.len(), theirs.len());
                 print!("{} files, ", ours.len());
             }
-            let again = hands.run(job(&root, tool, ours), Arc::new(|_| {}), CancellationToken::default()).await.0;
+            let again = hands
+                .run(job(&root, tool, ours), Arc::new(|_| {}), CancellationToken::default())
+                .await
+                .0;
             assert!(again.shown == finished.shown, "{what}: another order the second time");
         }
         let ratio = median(mine.clone()).as_secs_f64() / median(rgs.clone()).as_secs_f64();

@@ -31,7 +31,8 @@ async fn an_anchor_that_is_not_there_refuses_the_hunk() {
     let hunk = |anchor: &str, body: &str| {
         format!("*** Begin Patch\n*** Update File: a.py\n@@ {anchor}\n{body}\n*** End Patch")
     };
-    let missing = patched(file, &hunk("def g():", "-    return 1\n+    return 2")).await.unwrap_err();
+    let missing =
+        patched(file, &hunk("def g():", "-    return 1\n+    return 2")).await.unwrap_err();
     assert!(missing.contains("there is no line \"def g():\""), "{missing}");
     let cut = patched(file, &hunk("def get", "+    x = 1")).await.unwrap_err();
     assert!(cut.contains("there is no line"), "{cut}");
@@ -41,7 +42,8 @@ async fn an_anchor_that_is_not_there_refuses_the_hunk() {
 
 #[tokio::test]
 async fn a_line_without_its_end_is_not_glued_to_the_next() {
-    let diff = "--- a/a.py\n+++ b/a.py\n@@ -1 +1,2 @@\n last\n\\ No newline at end of file\n+more\n";
+    let diff =
+        "--- a/a.py\n+++ b/a.py\n@@ -1 +1,2 @@\n last\n\\ No newline at end of file\n+more\n";
     assert_eq!(patched("last", diff).await.unwrap(), "last\nmore\n");
 }
 
@@ -74,7 +76,8 @@ async fn a_chain_of_moves_is_told() {
     let mut patch = String::new();
     for (from, to) in [("a", "t"), ("b", "a"), ("t", "b")] {
         patch.push_str(&format!(
-            "diff --git a/{from} b/{to}\nsimilarity index 100%\nrename from {from}\nrename to {to}\n"
+            "diff --git a/{from} b/{to}\nsimilarity index 100%\nrename from {from}\nrename to \
+             {to}\n"
         ));
     }
     let finished = run(dir.path(), "apply_patch", &json!({ "patch": patch }).to_string()).await;
@@ -88,8 +91,13 @@ async fn a_chain_of_moves_is_told() {
 fn indentation_is_never_guessed_from_one_depth_of_two() {
     let text = Text::decode(b"class A:\n\tdef f(self):\n\t\treturn 1\n").unwrap();
     // Two steps deep in the file, one in what was given: the way out of it is known from both.
-    let edited = replace(&text, "    return 1\n", "    return 1\n\ndef g(self):\n    return 2\n", false).unwrap();
-    assert_eq!(edited.text.text(), "class A:\n\tdef f(self):\n\t\treturn 1\n\n\tdef g(self):\n\t\treturn 2\n");
+    let edited =
+        replace(&text, "    return 1\n", "    return 1\n\ndef g(self):\n    return 2\n", false)
+            .unwrap();
+    assert_eq!(
+        edited.text.text(),
+        "class A:\n\tdef f(self):\n\t\treturn 1\n\n\tdef g(self):\n\t\treturn 2\n"
+    );
     assert_eq!(edited.rung, Rung::Indentation);
     // Eight blanks may be one step or two.
     let unclear = replace(&text, "return 1\n", "if x:\n        return 1\nreturn 2\n", false);
@@ -98,7 +106,8 @@ fn indentation_is_never_guessed_from_one_depth_of_two() {
         "class A:\n\tdef f(self):\n\t\tif x:\n        return 1\nreturn 2\n",
         "exact, as given"
     );
-    let unclear = replace(&text, "  return 1\n", "  if x:\n          return 1\n  return 2\n", false);
+    let unclear =
+        replace(&text, "  return 1\n", "  if x:\n          return 1\n  return 2\n", false);
     assert_eq!(unclear, Err(Miss::Ragged(2)));
 }
 
@@ -107,14 +116,24 @@ async fn groups_are_numbers_and_dollars_are_not_lost() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), &[("a.txt", "foo_old\r\nx\r\ny\r\n")]);
     let call = async |old: &str, new: &str, all: bool| {
-        let args = json!({"path": "a.txt", "old": old, "new": new, "regex": true, "all": all}).to_string();
+        let args =
+            json!({"path": "a.txt", "old": old, "new": new, "regex": true, "all": all}).to_string();
         let finished = run(dir.path(), "replace_text", &args).await;
-        (finished.outcome == Outcome::Done, std::fs::read_to_string(dir.path().join("a.txt")).unwrap())
+        (
+            finished.outcome == Outcome::Done,
+            std::fs::read_to_string(dir.path().join("a.txt")).unwrap(),
+        )
     };
     assert_eq!(call("(foo)_old", "$1_new", false).await, (true, "foo_new\r\nx\r\ny\r\n".into()));
     assert!(!call("foo_new", "costs $5", false).await.0);
-    assert_eq!(call("x\ny", "costs $$5\nz", false).await, (true, "foo_new\r\ncosts $5\r\nz\r\n".into()));
-    assert_eq!(call("^", "// ", true).await, (true, "// foo_new\r\n// costs $5\r\n// z\r\n".into()));
+    assert_eq!(
+        call("x\ny", "costs $$5\nz", false).await,
+        (true, "foo_new\r\ncosts $5\r\nz\r\n".into())
+    );
+    assert_eq!(
+        call("^", "// ", true).await,
+        (true, "// foo_new\r\n// costs $5\r\n// z\r\n".into())
+    );
     let found = run(dir.path(), "search_text", r#"{"pattern":"z$","regex":true}"#).await;
     assert_eq!(found.shown.as_ref(), "a.txt:3: // z");
 }
@@ -134,17 +153,24 @@ async fn the_limit_of_a_search_is_told_in_its_words_and_shows_nothing_of_what_it
     let text: String = (0..300).map(|n| format!("before {n}\nhit {n}\n")).collect();
     put(dir.path(), &[("a.txt", &text)]);
     let found = run(dir.path(), "search_text", r#"{"pattern":"hit","context":1}"#).await.shown;
-    assert!(found.starts_with("[TRUNCATED: reached limit 200 before completing search]\n"), "{found}");
+    assert!(
+        found.starts_with("[TRUNCATED: reached limit 200 before completing search]\n"),
+        "{found}"
+    );
     assert!(found.contains("hit 199") && !found.contains("before 201"), "{found}");
     let text: String = (0..200).map(|n| format!("hit {n}\n")).collect();
     put(dir.path(), &[("a.txt", &text)]);
     let found = run(dir.path(), "search_text", r#"{"pattern":"hit"}"#).await.shown;
-    assert!(found.starts_with("a.txt:1: hit 0") && found.ends_with("a.txt:200: hit 199"), "the limit at the very end");
+    assert!(
+        found.starts_with("a.txt:1: hit 0") && found.ends_with("a.txt:200: hit 199"),
+        "the limit at the very end"
+    );
 }
 
 #[test]
 fn names_of_git_are_believed_before_letters() {
-    let diff = "diff --git b/foo b/foo\nnew file mode 100644\n--- /dev/null\n+++ b/foo\n@@ -0,0 +1 @@\n+x\n";
+    let diff = "diff --git b/foo b/foo\nnew file mode 100644\n--- /dev/null\n+++ b/foo\n@@ -0,0 \
+                +1 @@\n+x\n";
     let paths: Vec<String> = Patch::parse(diff).unwrap().paths().map(str::to_owned).collect();
     assert_eq!(paths, ["b/foo"]);
 }
@@ -158,25 +184,45 @@ fn git(dir: &Path, line: &str) {
 }
 
 async fn at_d(dir: &Path, tool: &str, args: serde_json::Value) -> Finished {
-    hands().run(job(dir, tool, &args.to_string()), Arc::new(|_| {}), CancellationToken::default()).await.0
+    hands()
+        .run(job(dir, tool, &args.to_string()), Arc::new(|_| {}), CancellationToken::default())
+        .await
+        .0
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn git_runs_nothing_that_a_repository_chooses() {
     let evil = [
         ("fsmonitor", "git config core.fsmonitor 'touch ../ran; false'"),
-        ("filter", "git config filter.e.clean 'touch ../ran; cat'; echo '* filter=e' > .gitattributes"),
-        ("filter with =", "git config 'filter.a=b.clean' 'touch ../ran; cat'; echo '* filter=a=b' > .gitattributes"),
+        (
+            "filter",
+            "git config filter.e.clean 'touch ../ran; cat'; echo '* filter=e' > .gitattributes",
+        ),
+        (
+            "filter with =",
+            "git config 'filter.a=b.clean' 'touch ../ran; cat'; echo '* filter=a=b' > \
+             .gitattributes",
+        ),
         (
             "conditional include",
-            "printf '[filter \"e\"]\\nclean = touch ../ran; cat\\n' > .git/evil; git config includeIf.gitdir:~/.path evil; echo '* filter=e' > .gitattributes",
+            "printf '[filter \"e\"]\\nclean = touch ../ran; cat\\n' > .git/evil; git config \
+             includeIf.gitdir:~/.path evil; echo '* filter=e' > .gitattributes",
         ),
         ("external diff", "git config diff.external 'touch ../ran; true'"),
-        ("diff driver", "git config diff.e.command 'touch ../ran; true'; echo '* diff=e' > .gitattributes"),
-        ("textconv", "git config diff.e.textconv 'touch ../ran; cat'; echo '* diff=e' > .gitattributes"),
+        (
+            "diff driver",
+            "git config diff.e.command 'touch ../ran; true'; echo '* diff=e' > .gitattributes",
+        ),
+        (
+            "textconv",
+            "git config diff.e.textconv 'touch ../ran; cat'; echo '* diff=e' > .gitattributes",
+        ),
         (
             "lazy fetch",
-            "git config extensions.partialClone o; git config core.repositoryformatversion 1; git config remote.o.url 'ext::sh -c \"touch% ../ran\"'; git config remote.o.promisor true; git config protocol.ext.allow always; rm -f .git/objects/$(git rev-parse HEAD:a.txt | sed 's,^..,&/,')",
+            "git config extensions.partialClone o; git config core.repositoryformatversion 1; git \
+             config remote.o.url 'ext::sh -c \"touch% ../ran\"'; git config remote.o.promisor \
+             true; git config protocol.ext.allow always; rm -f .git/objects/$(git rev-parse \
+             HEAD:a.txt | sed 's,^..,&/,')",
         ),
     ];
     let mut bare = 0;
@@ -186,19 +232,27 @@ async fn git_runs_nothing_that_a_repository_chooses() {
         std::fs::create_dir(&dir).unwrap();
         git(
             &dir,
-            "git init -q; git config user.email a@b; git config user.name n; echo one > a.txt; git add .; git commit -qm one",
+            "git init -q; git config user.email a@b; git config user.name n; echo one > a.txt; \
+             git add .; git commit -qm one",
         );
         git(&dir, trick);
         git(&dir, "echo two > a.txt");
-        for (tool, args) in
-            [("git_status", json!({})), ("git_diff", json!({})), ("git_diff", json!({"commit": "HEAD"}))]
-        {
+        for (tool, args) in [
+            ("git_status", json!({})),
+            ("git_diff", json!({})),
+            ("git_diff", json!({"commit": "HEAD"})),
+        ] {
             let finished = at_d(&dir, tool, args).await;
             assert!(!home.path().join("ran").exists(), "{what}: {tool} ran it: {}", finished.shown);
         }
         // The trick is one: git itself falls for it.
-        let _ = Command::new("git").args(["diff"]).current_dir(&dir).env("HOME", home.path()).output();
-        let _ = Command::new("git").args(["status"]).current_dir(&dir).env("HOME", home.path()).output();
+        let _ =
+            Command::new("git").args(["diff"]).current_dir(&dir).env("HOME", home.path()).output();
+        let _ = Command::new("git")
+            .args(["status"])
+            .current_dir(&dir)
+            .env("HOME", home.path())
+            .output();
         bare += usize::from(home.path().join("ran").exists());
     }
     println!("{} tricks, git itself falls for {bare}", evil.len());
@@ -213,16 +267,26 @@ async fn git_shows_what_changed_here_and_no_secrets() {
     std::fs::create_dir_all(dir.join("sub")).unwrap();
     git(
         &dir,
-        "git init -q -b main; git config user.email a@b; git config user.name n; echo one > a.txt; echo KEY=s3cret > .env; echo x > sub/b.txt; git add -f .; git commit -qm one",
+        "git init -q -b main; git config user.email a@b; git config user.name n; echo one > \
+         a.txt; echo KEY=s3cret > .env; echo x > sub/b.txt; git add -f .; git commit -qm one",
     );
     git(&dir, "echo two > a.txt; echo KEY=s4cret > .env; echo y > sub/b.txt; echo new > c.txt");
     let status = at_d(&dir, "git_status", json!({})).await.shown;
     assert!(status.starts_with("## main\n M .env\n M a.txt\n M sub/b.txt\n?? c.txt"), "{status}");
     let diff = at_d(&dir, "git_diff", json!({})).await.shown;
-    assert!(diff.contains("+two") && diff.contains("[not shown: .env]") && !diff.contains("cret"), "{diff}");
-    for args in [json!({"commit": "HEAD:.env"}), json!({"commit": "--output=x"}), json!({"path": "../x"})] {
+    assert!(
+        diff.contains("+two") && diff.contains("[not shown: .env]") && !diff.contains("cret"),
+        "{diff}"
+    );
+    for args in
+        [json!({"commit": "HEAD:.env"}), json!({"commit": "--output=x"}), json!({"path": "../x"})]
+    {
         let refused = at_d(&dir, "git_diff", args.clone()).await;
-        assert!(refused.outcome == Outcome::Failed && !refused.shown.contains("cret"), "{args}: {}", refused.shown);
+        assert!(
+            refused.outcome == Outcome::Failed && !refused.shown.contains("cret"),
+            "{args}: {}",
+            refused.shown
+        );
     }
     let part = at_d(&dir, "git_diff", json!({"path": "a.txt", "commit": "HEAD"})).await.shown;
     assert!(part.contains("-one\n+two") && !part.contains("sub/b.txt"), "{part}");
@@ -234,7 +298,11 @@ async fn git_shows_what_changed_here_and_no_secrets() {
     assert!(elsewhere.shown.contains("is elsewhere (/etc)"), "{}", elsewhere.shown);
     let none = tempfile::tempdir().unwrap();
     let no = at_d(none.path(), "git_status", json!({})).await;
-    assert!(no.outcome == Outcome::Failed && no.shown.contains("not a git repository"), "{}", no.shown);
+    assert!(
+        no.outcome == Outcome::Failed && no.shown.contains("not a git repository"),
+        "{}",
+        no.shown
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -244,29 +312,42 @@ async fn what_git_says_beside_the_names_hides_no_secret() {
     std::fs::create_dir(&dir).unwrap();
     git(
         &dir,
-        "git init -q; git config user.email a@b; git config user.name n; printf 'KEY=s3cret\\r\\n' > .env; echo a > a.txt; git add -f .; git commit -qm one",
+        "git init -q; git config user.email a@b; git config user.name n; printf \
+         'KEY=s3cret\\r\\n' > .env; echo a > a.txt; git add -f .; git commit -qm one",
     );
-    git(&dir, "printf '* text=auto\\n* foo!bar\\n' > .gitattributes; printf 'KEY=s4cret\\r\\n' > .env; echo b > a.txt");
+    git(
+        &dir,
+        "printf '* text=auto\\n* foo!bar\\n' > .gitattributes; printf 'KEY=s4cret\\r\\n' > .env; \
+         echo b > a.txt",
+    );
     let diff = at_d(&dir, "git_diff", json!({})).await.shown;
-    assert!(diff.contains("+b") && diff.contains("[not shown: .env]") && !diff.contains("cret"), "{diff}");
+    assert!(
+        diff.contains("+b") && diff.contains("[not shown: .env]") && !diff.contains("cret"),
+        "{diff}"
+    );
 }
 
 #[test]
 fn a_dash_of_a_comment_does_not_become_a_minus() {
     let code = |file: &str, old: &str, new: &str| {
-        replace(&Text::decode(file.as_bytes()).unwrap(), old, new, false).map(|edited| edited.text.text().to_owned())
+        replace(&Text::decode(file.as_bytes()).unwrap(), old, new, false)
+            .map(|edited| edited.text.text().to_owned())
     };
     assert_eq!(code("// a \u{2014} b\n", "// a - b\n", "x = a - b\n").unwrap(), "x = a - b\n");
     assert_eq!(code("# it\u{2019}s\n", "# it's\n", "x = 'it'\n").unwrap(), "x = 'it'\n");
-    let prose =
-        code("It\u{2019}s late \u{2014} go home now.\n", "It's late - go home now.", "It's late - go home soon.");
+    let prose = code(
+        "It\u{2019}s late \u{2014} go home now.\n",
+        "It's late - go home now.",
+        "It's late - go home soon.",
+    );
     assert_eq!(prose.unwrap(), "It\u{2019}s late \u{2014} go home soon.\n");
 }
 
 #[test]
 fn a_line_that_goes_on_is_no_step_of_indentation() {
     let text = Text::decode(b"def f():\n\tx = 1\n\ty = 2\n").unwrap();
-    let ragged = replace(&text, "    x = 1\n", "    if x:\n        y = f(1,\n          2)\n", false);
+    let ragged =
+        replace(&text, "    x = 1\n", "    if x:\n        y = f(1,\n          2)\n", false);
     assert_eq!(ragged, Err(Miss::Ragged(1)));
 }
 
@@ -274,11 +355,18 @@ fn a_line_that_goes_on_is_no_step_of_indentation() {
 async fn a_block_goes_on_behind_a_label_and_what_is_outside_of_it_is_said() {
     let file = "class A {\npublic:\n  void f();\n};\nclass B {\n  int g();\n};\n";
     let hunk = |line: &str| {
-        format!("*** Begin Patch\n*** Update File: a.py\n@@ class A {{\n-  {line}\n+  int h();\n*** End Patch")
+        format!(
+            "*** Begin Patch\n*** Update File: a.py\n@@ class A {{\n-  {line}\n+  int h();\n*** \
+             End Patch"
+        )
     };
     assert!(patched(file, &hunk("void f();")).await.unwrap().contains("public:\n  int h();"));
     let outside = patched(file, &hunk("int g();")).await.unwrap_err();
-    assert!(outside.contains("does not occur in the block under \"class A {\", only elsewhere (line 6)"), "{outside}");
+    assert!(
+        outside
+            .contains("does not occur in the block under \"class A {\", only elsewhere (line 6)"),
+        "{outside}"
+    );
 }
 
 #[cfg(unix)]
@@ -291,16 +379,22 @@ async fn a_file_keeps_its_owner_and_its_mode() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o750)).unwrap();
     // Only root can give a file away; for others there is nothing to lose.
     let _ = std::os::unix::fs::chown(&path, Some(4321), Some(4321));
-    let owner = |path: &Path| path.metadata().map(|m| (m.uid(), m.gid(), m.mode() & 0o7777)).unwrap();
+    let owner =
+        |path: &Path| path.metadata().map(|m| (m.uid(), m.gid(), m.mode() & 0o7777)).unwrap();
     let before = owner(&path);
     run(dir.path(), "replace_text", r#"{"path":"run.sh","old":"one","new":"two"}"#).await;
     assert_eq!(owner(&path), before);
-    let patch = "*** Begin Patch\n*** Delete File: run.sh\n*** Add File: run.sh\n+three\n*** End Patch";
+    let patch =
+        "*** Begin Patch\n*** Delete File: run.sh\n*** Add File: run.sh\n+three\n*** End Patch";
     run(dir.path(), "apply_patch", &json!({ "patch": patch }).to_string()).await;
-    assert_eq!((owner(&path), std::fs::read_to_string(&path).unwrap().as_str()), (before, "three\n"));
+    assert_eq!(
+        (owner(&path), std::fs::read_to_string(&path).unwrap().as_str()),
+        (before, "three\n")
+    );
 }
 
-/// What a program that was killed left half done is taken back, unless somebody has worked on it since.
+/// What a program that was killed left half done is taken back, unless somebody has worked on it
+/// since.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn what_somebody_wrote_into_a_half_made_edit_stays() {

@@ -7,8 +7,10 @@ mod path;
 
 fn corpus(name: &str) -> Vec<Vec<u8>> {
     let folder = format!("{}/../../fuzz/corpus/{name}", env!("CARGO_MANIFEST_DIR"));
-    let found: Vec<Vec<u8>> =
-        std::fs::read_dir(folder).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect();
+    let found: Vec<Vec<u8>> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
+        .collect();
     assert!(found.len() >= 20);
     found
 }

@@ -1,4 +1,5 @@
-//! Keeping files and bringing them back: every kind, whoever changed what, and never the person's own git state.
+//! Keeping files and bringing them back: every kind, whoever changed what, and never the person's
+//! own git state.
 
 use crate::put;
 use dunnock_core::ports::{Checkpoints as _, Files as _, RestorePlan, Restored, Window};
@@ -55,8 +56,23 @@ impl World {
         (kept.tree.unwrap(), kept.note)
     }
 
-    async fn back(&self, to: &Tree, from: &Tree, ours: &[Window], theirs: &[Window], force: bool) -> Restored {
-        let back = RestorePlan { session: &session(1), workspace: &self.name(), to, from, ours, theirs, force };
+    async fn back(
+        &self,
+        to: &Tree,
+        from: &Tree,
+        ours: &[Window],
+        theirs: &[Window],
+        force: bool,
+    ) -> Restored {
+        let back = RestorePlan {
+            session: &session(1),
+            workspace: &self.name(),
+            to,
+            from,
+            ours,
+            theirs,
+            force,
+        };
         self.keeper.restore(back).await.unwrap()
     }
 }
@@ -75,7 +91,11 @@ fn listing(root: &Path) -> BTreeMap<PathBuf, String> {
             } else if meta.is_symlink() {
                 format!("link {:?}", std::fs::read_link(&path).unwrap())
             } else if meta.is_file() {
-                format!("file {:o} {:?}", meta.mode() & 0o7777, blake(&std::fs::read(&path).unwrap()))
+                format!(
+                    "file {:o} {:?}",
+                    meta.mode() & 0o7777,
+                    blake(&std::fs::read(&path).unwrap())
+                )
             } else {
                 format!("other {:?}", meta.file_type().is_fifo())
             };
@@ -108,7 +128,12 @@ fn fill(root: &Path) {
     symlink("d3", root.join("to-folder")).unwrap();
     put(
         root,
-        &[("Readme", "case\n"), ("swap-a", "a file\n"), ("swap-b/in", "in a folder\n"), ("run.sh", "#!/bin/sh\n")],
+        &[
+            ("Readme", "case\n"),
+            ("swap-a", "a file\n"),
+            ("swap-b/in", "in a folder\n"),
+            ("run.sh", "#!/bin/sh\n"),
+        ],
     );
     mode(&root.join("run.sh"), 0o755);
     mode(&root.join("d0/f0"), 0o600);
@@ -161,9 +186,17 @@ async fn a_thousand_changed_files_come_back_exactly_and_go_again() {
     println!("{} names brought back in {took:?}", before.len());
     assert_eq!(listing(&root), before);
     assert_eq!((restored.tree, restored.note), (then.clone(), None));
-    dunnock_testkit::timing::figure("a thousand changed files brought back", took, Duration::from_secs(3));
+    dunnock_testkit::timing::figure(
+        "a thousand changed files brought back",
+        took,
+        Duration::from_secs(3),
+    );
     let again = world.back(&now, &then, &[(now.clone(), then.clone())], &[], false).await;
-    assert_eq!((listing(&root), again.tree), (changed, now), "a rewind undone gives the files before it");
+    assert_eq!(
+        (listing(&root), again.tree),
+        (changed, now),
+        "a rewind undone gives the files before it"
+    );
 }
 
 /// Holds A7: ignored build files: said when they are deleted.
@@ -171,14 +204,20 @@ async fn a_thousand_changed_files_come_back_exactly_and_go_again() {
 async fn what_a_command_deletes_comes_back_ignored_secrets_too() {
     let world = World::new();
     let root = world.root();
-    put(&root, &[(".gitignore", ".env\nnode_modules\n*.log\n"), (".env", "KEY=1\n"), ("debug.log", "x")]);
+    put(
+        &root,
+        &[(".gitignore", ".env\nnode_modules\n*.log\n"), (".env", "KEY=1\n"), ("debug.log", "x")],
+    );
     put(&root, &[("node_modules/a/index.js", "made again"), ("src/node_modules.rs", "x")]);
     for n in 0..500 {
         put(&root, &[(&format!("many/{n}.txt"), &"x".repeat(n))]);
     }
     mode(&root.join(".env"), 0o600);
     let (before, then) = (listing(&root), world.keep().await);
-    let status = Command::new("sh").args(["-c", "rm -rf many .env debug.log node_modules"]).current_dir(&root).status();
+    let status = Command::new("sh")
+        .args(["-c", "rm -rf many .env debug.log node_modules"])
+        .current_dir(&root)
+        .status();
     assert!(status.unwrap().success());
     let (now, note) = world.keep_for(1).await;
     assert_eq!(
@@ -191,7 +230,10 @@ async fn what_a_command_deletes_comes_back_ignored_secrets_too() {
     let gone: Vec<_> = before.keys().filter(|k| k.starts_with("node_modules")).cloned().collect();
     gone.iter().for_each(|path| drop(after.insert(path.clone(), before[path].clone())));
     assert_eq!(after, before);
-    assert_eq!(restored.note.as_deref(), Some("cannot be restored, since they were not saved: node_modules"));
+    assert_eq!(
+        restored.note.as_deref(),
+        Some("cannot be restored, since they were not saved: node_modules")
+    );
     let private = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
     for store in std::fs::read_dir(world.dir.path().join("kept")).unwrap() {
         let store = store.unwrap().path();
@@ -241,8 +283,22 @@ async fn strange_things_do_no_harm_and_are_said() {
         ],
     );
     put(&root, &[("sub/file", "1")]);
-    rustix::fs::mknodat(rustix::fs::CWD, root.join("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-    rustix::fs::mknodat(rustix::fs::CWD, root.join(".gitignore"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        root.join("pipe"),
+        rustix::fs::FileType::Fifo,
+        0o600.into(),
+        0,
+    )
+    .unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        root.join(".gitignore"),
+        rustix::fs::FileType::Fifo,
+        0o600.into(),
+        0,
+    )
+    .unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
     let sparse = std::fs::File::create(root.join("sparse")).unwrap();
     sparse.set_len(10 << 30).unwrap();
@@ -258,20 +314,32 @@ async fn strange_things_do_no_harm_and_are_said() {
     let note = note.unwrap();
     assert!(note.contains("sparse (10240 MB)") && note.contains("(too deep)"), "{note}");
     assert!(world.keeper.size() < 1 << 20, "holes take no room: {}", world.keeper.size());
-    put(&root, &[("a", "2"), ("nested/file", "2"), ("nested/.git/HEAD", "ref: y"), ("sub/file", "2")]);
+    put(
+        &root,
+        &[("a", "2"), ("nested/file", "2"), ("nested/.git/HEAD", "ref: y"), ("sub/file", "2")],
+    );
     sparse.set_len(11 << 30).unwrap();
     let (now, note) = world.keep_for(1).await;
     assert_eq!(note.as_deref(), Some("sparse was changed and cannot be restored (too large)"));
     let restored = world.back(&then, &now, &[(then.clone(), now.clone())], &[], false).await;
     let text = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
-    assert_eq!(["a", "nested/file", "sub/file"].map(text), ["1", "1", "1"], "nested repositories' files are kept");
+    assert_eq!(
+        ["a", "nested/file", "sub/file"].map(text),
+        ["1", "1", "1"],
+        "nested repositories' files are kept"
+    );
     assert_eq!(text("nested/.git/HEAD"), "ref: y", "their git state is their own");
     assert!(root.join("pipe").metadata().unwrap().file_type().is_fifo());
     assert_eq!(sparse.metadata().unwrap().len(), 11 << 30);
-    assert!(restored.note.unwrap().contains("cannot be restored, since they were not saved: sparse"));
+    assert!(
+        restored.note.unwrap().contains("cannot be restored, since they were not saved: sparse")
+    );
     std::fs::remove_dir_all(root.join("nested/.git")).unwrap();
     let (_, note) = world.keep_for(1).await;
-    assert_eq!(note.as_deref(), Some("nested/.git was deleted and cannot be restored (git's own state)"));
+    assert_eq!(
+        note.as_deref(),
+        Some("nested/.git was deleted and cannot be restored (git's own state)")
+    );
 }
 
 #[tokio::test]
@@ -285,7 +353,10 @@ async fn what_may_not_be_read_is_said_and_left_alone() {
         mode(&root.join("fixed"), 0o555);
         let (then, note) = world.keep_for(1).await;
         let note = note.unwrap();
-        assert!(note.contains("closed (not readable)") && note.contains("shut (not readable)"), "{note}");
+        assert!(
+            note.contains("closed (not readable)") && note.contains("shut (not readable)"),
+            "{note}"
+        );
         mode(&root.join("fixed"), 0o755);
         put(&root, &[("a", "2"), ("fixed/a", "2"), ("fixed/b", "2")]);
         mode(&root.join("fixed"), 0o555);
@@ -306,7 +377,11 @@ async fn what_may_not_be_read_is_said_and_left_alone() {
         let now = world.keep().await;
         assert_ne!(now, then);
         let restored = world.back(&then, &now, &[(then.clone(), now.clone())], &[], false).await;
-        assert_eq!((restored.tree, restored.note), (then, None), "what was locked away is opened again");
+        assert_eq!(
+            (restored.tree, restored.note),
+            (then, None),
+            "what was locked away is opened again"
+        );
     } else {
         crate::as_ordinary_user("keep::what_may_not_be_read");
     }
@@ -382,7 +457,10 @@ async fn a_check_holds_for_the_files_and_not_for_what_is_made_again() {
     );
     let without = own.tree(&name).await.unwrap();
     put(&root, &[("log/events.jsonl", "2")]);
-    assert!(world.keeper.holds(&name, &without).await, "what was left out stays out of a later look");
+    assert!(
+        world.keeper.holds(&name, &without).await,
+        "what was left out stays out of a later look"
+    );
     put(&root, &[("log/other", "2")]);
     assert!(!world.keeper.holds(&name, &without).await);
     std::fs::remove_file(root.join("log/other")).unwrap();
@@ -412,7 +490,8 @@ async fn the_store_stays_within_its_bound_and_keeps_the_newest() {
     for session in 0..100 {
         for step in 0..20 {
             // Hard to compress, so that it counts.
-            let noise: String = (0..40).map(|n| blake(format!("{session} {step} {n}").as_bytes())).collect();
+            let noise: String =
+                (0..40).map(|n| blake(format!("{session} {step} {n}").as_bytes())).collect();
             put(&root, &[(&format!("f{}", step % 5), &noise)]);
             last = Some(world.keep_for(session).await.0);
             most = most.max(world.keeper.size());
@@ -444,8 +523,14 @@ async fn garbage_behind_the_last_record_is_cut_off() {
     let store = world.store();
     let whole = std::fs::read(store.join("objects")).unwrap();
     for garbage in [vec![0; 500], whole[..100].to_vec(), whole.clone(), b"x".to_vec()] {
-        std::fs::File::options().append(true).open(store.join("objects")).unwrap().write_all(&garbage).unwrap();
-        let again = CheckpointStore::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
+        std::fs::File::options()
+            .append(true)
+            .open(store.join("objects"))
+            .unwrap()
+            .write_all(&garbage)
+            .unwrap();
+        let again =
+            CheckpointStore::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
         put(&root, &[("a", "2")]);
         let now = again.keep(&session(1), &world.name(), 1).await.tree.unwrap();
         let back = RestorePlan {
@@ -489,7 +574,11 @@ async fn damaged_content_is_said_to_be_damaged() {
     };
     let note = again.restore(back).await.unwrap().note.unwrap();
     assert_eq!(note, "could not be restored: a: the saved copy is damaged");
-    assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "3", "what cannot be brought back stays as it is");
+    assert_eq!(
+        std::fs::read_to_string(root.join("a")).unwrap(),
+        "3",
+        "what cannot be brought back stays as it is"
+    );
     assert_eq!(std::fs::read_to_string(root.join("b")).unwrap(), "1 and more");
 }
 
@@ -522,7 +611,9 @@ async fn two_processes_share_a_store() {
 async fn full_disk_child() {
     let Some(dir) = std::env::var_os("R3_CHILD") else { return };
     let dir = Path::new(&dir);
-    let noise = |n: u32, kb: usize| -> String { (0..kb * 16).map(|k| blake(format!("{n} {k}").as_bytes())).collect() };
+    let noise = |n: u32, kb: usize| -> String {
+        (0..kb * 16).map(|k| blake(format!("{n} {k}").as_bytes())).collect()
+    };
     let root = dir.join("w");
     let keeper = CheckpointStore::new(dir.join("disk/kept"), Vec::new(), Bounds::default());
     let keep = async || keeper.keep(&session(1), &root.to_string_lossy(), 1).await;
@@ -531,7 +622,8 @@ async fn full_disk_child() {
     std::fs::write(dir.join("disk/filler"), vec![1; 1 << 20]).unwrap_err();
     put(&root, &[("a", &noise(2, 900)), ("b", "2")]);
     let full = keep().await;
-    let said = "the files could not be saved, so changes from here on cannot be undone: the disk is full; make room";
+    let said = "the files could not be saved, so changes from here on cannot be undone: the disk \
+                is full; make room";
     assert_eq!((full.tree, full.note.as_deref()), (None, Some(said)));
     std::fs::remove_file(dir.join("disk/filler")).unwrap();
     put(&root, &[("a", &noise(3, 200))]);
@@ -547,7 +639,10 @@ async fn full_disk_child() {
         force: false,
     };
     keeper.restore(back).await.unwrap();
-    assert!(std::fs::read_to_string(root.join("a")).unwrap() == noise(1, 200), "what was kept before is there");
+    assert!(
+        std::fs::read_to_string(root.join("a")).unwrap() == noise(1, 200),
+        "what was kept before is there"
+    );
     println!("R3 with files: said, and kept again once there was room");
 }
 
@@ -557,7 +652,8 @@ fn r3_a_full_disk_keeps_nothing_and_says_so() {
     for name in ["w", "disk"] {
         std::fs::create_dir(dir.path().join(name)).unwrap();
     }
-    let script = "mount -t tmpfs -o size=1m none disk && exec \"$0\" keep::full_disk_child --exact --nocapture";
+    let script = "mount -t tmpfs -o size=1m none disk && exec \"$0\" keep::full_disk_child \
+                  --exact --nocapture";
     let output = Command::new("unshare")
         .args(["-rm", "sh", "-c", script])
         .arg(std::env::current_exe().unwrap())
@@ -569,7 +665,8 @@ fn r3_a_full_disk_keeps_nothing_and_says_so() {
     assert!(said.contains("R3 with files"), "{said}{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A collection that was killed takes the mark away; a look that fails then must not take everything.
+/// A collection that was killed takes the mark away; a look that fails then must not take
+/// everything.
 #[tokio::test]
 async fn a_look_that_fails_without_a_mark_gives_nothing_up() {
     let world = World::new();
@@ -584,7 +681,9 @@ async fn a_look_that_fails_without_a_mark_gives_nothing_up() {
     );
     put(&root, &[("a", "2 and more")]);
     let failed = small.keep(&session(1), &world.name(), 1).await;
-    assert!(failed.tree.is_none() && failed.note.unwrap().contains("there is too much in this folder"));
+    assert!(
+        failed.tree.is_none() && failed.note.unwrap().contains("there is too much in this folder")
+    );
     let again = CheckpointStore::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
     let now = again.keep(&session(1), &world.name(), 1).await.tree.unwrap();
     let (ours, name) = ([(then.clone(), now.clone())], world.name());
@@ -632,7 +731,11 @@ async fn what_lies_in_a_folder_that_is_no_longer_looked_into_is_not_overwritten(
     let now = world.keep().await;
     put(&root, &[("dist/hand.txt", "the person's work\n")]);
     let restored = world.back(&then, &now, &[(then.clone(), now.clone())], &[], false).await;
-    assert_eq!(std::fs::read_to_string(root.join("dist/hand.txt")).unwrap(), "the person's work\n", "{restored:?}");
+    assert_eq!(
+        std::fs::read_to_string(root.join("dist/hand.txt")).unwrap(),
+        "the person's work\n",
+        "{restored:?}"
+    );
     assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "1");
 }
 
@@ -644,7 +747,14 @@ async fn a_file_blown_up_by_a_command_comes_back() {
     let then = world.keep().await;
     std::fs::File::create(root.join("README.md")).unwrap().set_len(60 << 20).unwrap();
     std::fs::remove_file(root.join("pipe")).unwrap();
-    rustix::fs::mknodat(rustix::fs::CWD, root.join("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        root.join("pipe"),
+        rustix::fs::FileType::Fifo,
+        0o600.into(),
+        0,
+    )
+    .unwrap();
     std::fs::File::create(root.join("new-and-large")).unwrap().set_len(60 << 20).unwrap();
     let now = world.keep().await;
     let restored = world.back(&then, &now, &[(then.clone(), now.clone())], &[], false).await;
@@ -653,7 +763,10 @@ async fn a_file_blown_up_by_a_command_comes_back() {
     assert!(root.join("new-and-large").exists(), "what is not kept is not removed");
     let note = restored.note.unwrap();
     assert!(note.contains("could not be restored again: new-and-large"), "{note}");
-    assert!(note.contains("replaced by the earlier version without being saved: README.md, pipe"), "{note}");
+    assert!(
+        note.contains("replaced by the earlier version without being saved: README.md, pipe"),
+        "{note}"
+    );
 }
 
 #[tokio::test]
@@ -670,10 +783,14 @@ async fn a_state_after_going_back_survives_a_collection() {
     assert_ne!(restored.tree, then);
     world.keep_for(2).await;
     world.keeper.forget(&session(2)).await.unwrap();
-    assert!(world.keeper.compare(&world.name(), then, restored.tree).await.is_ok(), "a fact names it");
+    assert!(
+        world.keeper.compare(&world.name(), then, restored.tree).await.is_ok(),
+        "a fact names it"
+    );
 }
 
-/// A record in the midst that cannot be read ends what can be known of the file: it is put aside, and that is said.
+/// A record in the midst that cannot be read ends what can be known of the file: it is put aside,
+/// and that is said.
 #[tokio::test]
 async fn a_damaged_store_is_put_aside_and_said_to_be() {
     let world = World::new();
@@ -689,7 +806,11 @@ async fn a_damaged_store_is_put_aside_and_said_to_be() {
     let kept = again.keep(&session(1), &world.name(), 1).await;
     assert_eq!(kept.tree, Some(then), "the same files have the same name, and are kept anew");
     let note = kept.note.unwrap();
-    assert!(note.starts_with("the earlier checkpoints are damaged") && note.ends_with("objects.damaged"), "{note}");
+    assert!(
+        note.starts_with("the earlier checkpoints are damaged")
+            && note.ends_with("objects.damaged"),
+        "{note}"
+    );
     assert_eq!(again.keep(&session(1), &world.name(), 1).await.note, None, "once");
     assert!(store.join("objects.damaged").exists());
 }

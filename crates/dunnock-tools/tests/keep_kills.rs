@@ -88,14 +88,20 @@ async fn keeping_and_collecting_killed_anywhere_loses_nothing_that_is_referred_t
     let list = whole.path().join("places");
     let kept = child(whole.path(), &[("DUNNOCK_FAIL_LIST", list.to_str().unwrap())]);
     assert_eq!(kept.len(), STEPS as usize);
-    assert!(restorable("whole", whole.path(), &kept).await < STEPS as usize, "nothing was collected");
+    assert!(
+        restorable("whole", whole.path(), &kept).await < STEPS as usize,
+        "nothing was collected"
+    );
     // What a collection that was not disturbed leaves.
     let collected = tempfile::tempdir().unwrap();
     let kept = child(collected.path(), &[("DUNNOCK_FAIL_AT", "collect.done#1")]);
     let least = restorable("collected", collected.path(), &kept).await - 2; // it depends a little on when it happens
     assert!(least >= 8, "{least} of {}", kept.len());
     let mut times: BTreeMap<String, u32> = BTreeMap::new();
-    std::fs::read_to_string(&list).unwrap().lines().for_each(|l| *times.entry(l.to_owned()).or_default() += 1);
+    std::fs::read_to_string(&list)
+        .unwrap()
+        .lines()
+        .for_each(|l| *times.entry(l.to_owned()).or_default() += 1);
     let mut kills = 0;
     for (place, n) in &times {
         let mut which: Vec<u32> = (1..=8).map(|part| (n * part / 8).max(1)).collect();
@@ -107,11 +113,17 @@ async fn keeping_and_collecting_killed_anywhere_loses_nothing_that_is_referred_t
             // How often a place is passed differs a little from run to run.
             kills += usize::from(kept.len() < STEPS as usize);
             let good = restorable(&what, dir.path(), &kept).await;
-            assert!(good >= least.min(kept.len()), "{what}: {good} of {} can be brought back", kept.len());
+            assert!(
+                good >= least.min(kept.len()),
+                "{what}: {good} of {} can be brought back",
+                kept.len()
+            );
             // And it goes on.
             let root = dir.path().join("w");
             write(&root, 99);
-            let went_on = keeper(dir.path()).keep(&SessionId::from_random([1; 16]), &root.to_string_lossy(), 1).await;
+            let went_on = keeper(dir.path())
+                .keep(&SessionId::from_random([1; 16]), &root.to_string_lossy(), 1)
+                .await;
             assert!(went_on.tree.is_some(), "{what}: {:?}", went_on.note);
         }
     }

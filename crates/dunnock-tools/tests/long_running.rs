@@ -23,14 +23,21 @@ async fn a_process_is_talked_to_and_ends_with_its_session() {
     let dir = tempfile::tempdir().unwrap();
     let (root, hands) = (dir.path(), hands());
     let session = job(root, "shell", "{}").session;
-    let started = call(&hands, root, "process_start", serde_json::json!({"command": "echo $$ > pid; cat"})).await;
+    let started =
+        call(&hands, root, "process_start", serde_json::json!({"command": "echo $$ > pid; cat"}))
+            .await;
     assert_eq!(started.shown.as_ref(), "started process 1\n[process 1 is running; no new output]");
-    let wrote = call(&hands, root, "process_write", serde_json::json!({"process": 1, "text": "hello\n"})).await;
+    let wrote =
+        call(&hands, root, "process_write", serde_json::json!({"process": 1, "text": "hello\n"}))
+            .await;
     assert_eq!(wrote.shown.as_ref(), "hello\n[process 1 is running]");
     let nothing = call(&hands, root, "process_read", serde_json::json!({"process": 1})).await;
     assert_eq!(nothing.shown.as_ref(), "[process 1 is running; no new output]");
     let wrong = call(&hands, root, "process_read", serde_json::json!({"process": 7})).await;
-    assert_eq!((wrong.outcome, wrong.shown.as_ref()), (Outcome::Failed, "there is no process 7; known processes: 1"));
+    assert_eq!(
+        (wrong.outcome, wrong.shown.as_ref()),
+        (Outcome::Failed, "there is no process 7; known processes: 1")
+    );
     let pid = std::fs::read_to_string(root.join("pid")).unwrap();
     assert!(alive(&pid));
     hands.close(&session).await;
@@ -44,14 +51,21 @@ async fn a_server_is_waited_for_and_stopped_with_what_it_started() {
     let server = "setsid sleep 600 & echo $! > child; sleep 0.4; echo ready; sleep 600";
     call(&hands, root, "process_start", serde_json::json!({ "command": server })).await;
     let began = Instant::now();
-    let read = call(&hands, root, "process_read", serde_json::json!({"process": 1, "wait": 20})).await;
+    let read =
+        call(&hands, root, "process_read", serde_json::json!({"process": 1, "wait": 20})).await;
     assert_eq!(read.shown.as_ref(), "ready\n[process 1 is running]");
-    dunnock_testkit::timing::figure("a server that is waited for", began.elapsed(), Duration::from_secs(5));
+    dunnock_testkit::timing::figure(
+        "a server that is waited for",
+        began.elapsed(),
+        Duration::from_secs(5),
+    );
     let stopped = call(&hands, root, "process_stop", serde_json::json!({"process": 1})).await;
     assert!(stopped.shown.contains("[process 1: ended by signal 15]"), "{}", stopped.shown);
     let child = std::fs::read_to_string(root.join("child")).unwrap();
     assert!(!alive(&child), "what it started is gone, too");
-    let again = call(&hands, root, "process_start", serde_json::json!({"command": "echo two; exit 4"})).await;
+    let again =
+        call(&hands, root, "process_start", serde_json::json!({"command": "echo two; exit 4"}))
+            .await;
     assert_eq!(again.shown.as_ref(), "started process 2\ntwo\n[process 2: exit 4]");
 }
 
@@ -59,23 +73,36 @@ async fn a_server_is_waited_for_and_stopped_with_what_it_started() {
 async fn a_terminal_is_a_terminal() {
     let dir = tempfile::tempdir().unwrap();
     let (root, hands) = (dir.path(), hands());
-    let args = serde_json::json!({"command": "tty; stty size; read x; echo \"got $x\"", "terminal": true});
+    let args =
+        serde_json::json!({"command": "tty; stty size; read x; echo \"got $x\"", "terminal": true});
     let started = call(&hands, root, "process_start", args).await.shown;
     assert!(started.contains("/dev/pts/") && started.contains("40 120"), "{started}");
-    let wrote = call(&hands, root, "process_write", serde_json::json!({"process": 1, "text": "me\n"})).await.shown;
+    let wrote =
+        call(&hands, root, "process_write", serde_json::json!({"process": 1, "text": "me\n"}))
+            .await
+            .shown;
     assert!(wrote.contains("got me"), "{wrote}");
     // Ctrl-C is a character like any other, and reaches who sits at the terminal.
     let args = serde_json::json!({"command": "trap 'echo stopped; exit 5' INT; echo go; while :; do sleep 0.1; done", "terminal": true});
     call(&hands, root, "process_start", args).await;
     call(&hands, root, "process_write", serde_json::json!({"process": 2, "text": "\u{3}"})).await;
-    let read = call(&hands, root, "process_read", serde_json::json!({"process": 2, "wait": 5})).await.shown;
+    let read = call(&hands, root, "process_read", serde_json::json!({"process": 2, "wait": 5}))
+        .await
+        .shown;
     let both = format!(
         "{read}{}",
-        call(&hands, root, "process_read", serde_json::json!({"process": 2, "wait": 1})).await.shown
+        call(&hands, root, "process_read", serde_json::json!({"process": 2, "wait": 1}))
+            .await
+            .shown
     );
     assert!(both.contains("[process 2: exit 5]"), "{both}");
-    let without =
-        call(&hands, root, "shell", serde_json::json!({"command": "tty; test -e /dev/tty && : < /dev/tty"})).await;
+    let without = call(
+        &hands,
+        root,
+        "shell",
+        serde_json::json!({"command": "tty; test -e /dev/tty && : < /dev/tty"}),
+    )
+    .await;
     assert!(without.shown.contains("not a tty"), "{}", without.shown);
 }
 
@@ -86,14 +113,25 @@ async fn only_so_many_run_at_once_and_output_nobody_reads_is_bounded() {
     for _ in 0..8 {
         call(&hands, root, "process_start", serde_json::json!({"command": ["sleep", "600"]})).await;
     }
-    let ninth = call(&hands, root, "process_start", serde_json::json!({"command": ["sleep", "600"]})).await;
-    assert!(ninth.shown.starts_with("8 processes are already running (1, 2, 3, 4, 5, 6, 7, 8)"), "{}", ninth.shown);
+    let ninth =
+        call(&hands, root, "process_start", serde_json::json!({"command": ["sleep", "600"]})).await;
+    assert!(
+        ninth.shown.starts_with("8 processes are already running (1, 2, 3, 4, 5, 6, 7, 8)"),
+        "{}",
+        ninth.shown
+    );
     call(&hands, root, "process_stop", serde_json::json!({"process": 3})).await;
-    let noisy = serde_json::json!({"command": "sleep 0.5; yes | head -c 3000000; echo end; sleep 600"});
+    let noisy =
+        serde_json::json!({"command": "sleep 0.5; yes | head -c 3000000; echo end; sleep 600"});
     call(&hands, root, "process_start", noisy).await;
     tokio::time::sleep(Duration::from_millis(1_200)).await;
-    let read = call(&hands, root, "process_read", serde_json::json!({"process": 9, "wait": 1})).await.shown;
-    assert!(read.contains("bytes of older output") && read.contains("end\n[process 9 is running]"), "{read}");
+    let read = call(&hands, root, "process_read", serde_json::json!({"process": 9, "wait": 1}))
+        .await
+        .shown;
+    assert!(
+        read.contains("bytes of older output") && read.contains("end\n[process 9 is running]"),
+        "{read}"
+    );
     assert!(read.len() < 12 << 10, "{}", read.len());
 }
 
@@ -108,13 +146,15 @@ async fn r13_a_fork_bomb_ends_and_the_agent_answers_meanwhile() {
         ("forks", "f() { f | f & }; f; sleep 60"),
         (
             "forks and escapes",
-            "f() { setsid -f bash -c \"$0\" 2>/dev/null; sleep 0.01; }; for i in $(seq 400); do setsid -f sleep 60; done; sleep 60",
+            "f() { setsid -f bash -c \"$0\" 2>/dev/null; sleep 0.01; }; for i in $(seq 400); do \
+             setsid -f sleep 60; done; sleep 60",
         ),
     ] {
         let began = Instant::now();
         let (bomber, place) = (hands.clone(), root.to_path_buf());
         let bombing = tokio::spawn(async move {
-            call(&bomber, &place, "shell", serde_json::json!({ "command": bomb, "timeout": 30 })).await
+            call(&bomber, &place, "shell", serde_json::json!({ "command": bomb, "timeout": 30 }))
+                .await
         });
         let mut slowest = Duration::ZERO;
         while !bombing.is_finished() {
@@ -132,7 +172,11 @@ async fn r13_a_fork_bomb_ends_and_the_agent_answers_meanwhile() {
             &finished.shown[finished.shown.len().saturating_sub(80)..]
         );
         assert_ne!(finished.outcome, Outcome::Done, "{what}");
-        timing::figure(&format!("R13 {what}: slowest answer meanwhile"), slowest, Duration::from_secs(1));
+        timing::figure(
+            &format!("R13 {what}: slowest answer meanwhile"),
+            slowest,
+            Duration::from_secs(1),
+        );
         timing::figure(&format!("R13 {what}: over"), began.elapsed(), Duration::from_secs(33));
         // And the next command runs.
         let next = call(&hands, root, "shell", serde_json::json!({"command": "echo fine"})).await;
@@ -147,7 +191,13 @@ async fn r15_a_memory_bomb_dies_and_the_agent_lives() {
     let hands = Toolbox::new(limits, &launcher(), &[]);
     for bomb in ["tail /dev/zero", "x=a; while :; do x=$x$x; done"] {
         let began = Instant::now();
-        let finished = call(&hands, dir.path(), "shell", serde_json::json!({ "command": bomb, "timeout": 30 })).await;
+        let finished = call(
+            &hands,
+            dir.path(),
+            "shell",
+            serde_json::json!({ "command": bomb, "timeout": 30 }),
+        )
+        .await;
         println!("R15 {bomb}: {:?} after {:?}", finished.shown, began.elapsed());
         assert_eq!(finished.outcome, Outcome::Failed, "{bomb}");
         assert!(!finished.shown.contains("took longer"), "{bomb}: {}", finished.shown);
@@ -171,7 +221,8 @@ async fn pwsh_is_started_without_profile_and_without_questions() {
     let fake = dir.path().join("pwsh");
     std::fs::write(&fake, "#!/bin/sh\nprintf '%s|' \"$@\"\n").unwrap();
     std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let path = std::env::join_paths([dir.path().to_path_buf(), "/usr/bin".into(), "/bin".into()]).unwrap();
+    let path =
+        std::env::join_paths([dir.path().to_path_buf(), "/usr/bin".into(), "/bin".into()]).unwrap();
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["long_running::pwsh_child", "--exact", "--nocapture"])
         .env("PATH", path)
@@ -187,7 +238,12 @@ async fn pwsh_child() {
     let Some(dir) = std::env::var_os("PWSH_CHILD") else { return };
     let limits = Limits { shell: dunnock_tools::Shell::Pwsh, ..Limits::default() };
     let hands = Toolbox::new(limits, &launcher(), &[]);
-    println!("{}", call(&hands, Path::new(&dir), "shell", serde_json::json!({"command": "Get-Date"})).await.shown);
+    println!(
+        "{}",
+        call(&hands, Path::new(&dir), "shell", serde_json::json!({"command": "Get-Date"}))
+            .await
+            .shown
+    );
 }
 
 /// Holds W5: output in order, each chunk with its stream.
@@ -196,11 +252,13 @@ async fn which_stream_said_what_is_kept_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let quiet: DeltaSink = Arc::new(|_| {});
     let command = r#"{"command":"for i in 1 2 3; do echo out $i; sleep 0.05; echo err $i >&2; sleep 0.05; done"}"#;
-    let (finished, blobs) = hands().run(job(dir.path(), "shell", command), quiet, CancellationToken::default()).await;
+    let (finished, blobs) =
+        hands().run(job(dir.path(), "shell", command), quiet, CancellationToken::default()).await;
     assert_eq!(finished.shown.as_ref(), "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3");
     let streams = blobs.iter().find(|b| Some(b.hash) == finished.streams).unwrap();
     let order: Vec<(String, u64)> = serde_json::from_slice(&streams.bytes).unwrap();
-    let expected: Vec<(String, u64)> = (0..3).flat_map(|_| [("out".into(), 6), ("err".into(), 6)]).collect();
+    let expected: Vec<(String, u64)> =
+        (0..3).flat_map(|_| [("out".into(), 6), ("err".into(), 6)]).collect();
     assert_eq!(order, expected);
 }
 
@@ -210,7 +268,9 @@ fn the_same_as_an_ordinary_user() {
     if dunnock_testkit::ordinary::is_root() {
         for tests in ["processes::", "long_running::r", "long_running::a_", "keep::"] {
             let said = crate::as_ordinary_user(tests);
-            said.lines().filter(|l| l.contains("R1") || l.starts_with("test ")).for_each(|l| println!("{l}"));
+            said.lines()
+                .filter(|l| l.contains("R1") || l.starts_with("test "))
+                .for_each(|l| println!("{l}"));
         }
     }
 }

@@ -28,7 +28,13 @@ use std::sync::Arc;
 /// A call of a tool, or of the harness.
 pub fn job(root: &Path, tool: &str, args: &str) -> ToolCall {
     let known = dunnock_tools::offers().into_iter().find(|o| o.tool.name == tool).map(|o| o.tool);
-    let part = CallPart { id: "c".into(), tool: tool.into(), args: args.into(), recovered: false, fault: None };
+    let part = CallPart {
+        id: "c".into(),
+        tool: tool.into(),
+        args: args.into(),
+        recovered: false,
+        fault: None,
+    };
     let class = known.as_ref().map_or(Class::Command, |t| t.class);
     let recovery = known.as_ref().map_or(Recovery::Repeat, |t| t.recovery);
     let id = CallId { step: Step(1), index: 0 };
@@ -75,5 +81,8 @@ pub fn put(root: &Path, files: &[(&str, &str)]) {
 
 /// Runs these tests again as somebody who is not root; what they say.
 pub fn as_ordinary_user(tests: &str) -> String {
-    dunnock_testkit::ordinary::run(tests, &[("DUNNOCK_TEST_LAUNCHER", env!("CARGO_BIN_EXE_dunnock-launcher"))])
+    dunnock_testkit::ordinary::run(
+        tests,
+        &[("DUNNOCK_TEST_LAUNCHER", env!("CARGO_BIN_EXE_dunnock-launcher"))],
+    )
 }

@@ -57,7 +57,8 @@ async fn no_path_leads_out() {
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "s3cret\n");
     let fine = run(&root, "view_file", r#"{"path":"fine"}"#).await;
     assert!(fine.shown.contains("inside"), "a link that stays inside is read: {}", fine.shown);
-    let absolute = serde_json::json!({"path": root.canonicalize().unwrap().join("in.txt")}).to_string();
+    let absolute =
+        serde_json::json!({"path": root.canonicalize().unwrap().join("in.txt")}).to_string();
     assert!(run(&root, "view_file", &absolute).await.shown.contains("inside"));
 }
 
@@ -79,7 +80,8 @@ async fn nothing_is_written_through_a_link_or_into_our_folders() {
         ".dunnock/x",
         ".",
     ] {
-        let args = serde_json::json!({"path": path, "content": "bad", "overwrite": true}).to_string();
+        let args =
+            serde_json::json!({"path": path, "content": "bad", "overwrite": true}).to_string();
         let finished = run(root, "write_file", &args).await;
         assert_eq!(finished.outcome, Outcome::Failed, "{path}: {}", finished.shown);
     }
@@ -96,7 +98,8 @@ async fn an_edit_keeps_mode_bytes_and_other_names_of_the_file() {
     std::fs::write(&path, b"caf\xe9 one\r\n\xff two\r\n").unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o751)).unwrap();
     std::fs::hard_link(&path, dir.path().join("other")).unwrap();
-    let finished = run(dir.path(), "replace_text", r#"{"path":"run.sh","old":"two","new":"2"}"#).await;
+    let finished =
+        run(dir.path(), "replace_text", r#"{"path":"run.sh","old":"two","new":"2"}"#).await;
     assert_eq!(finished.outcome, Outcome::Done, "{}", finished.shown);
     assert_eq!(std::fs::read(&path).unwrap(), b"caf\xe9 one\r\n\xff 2\r\n");
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o751);

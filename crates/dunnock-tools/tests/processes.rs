@@ -23,27 +23,32 @@ async fn output_streams_while_it_runs_each_piece_with_its_stream() {
             log.lock().unwrap().push((stream.to_string(), text.to_string(), began.elapsed()));
         }
     });
-    let args =
-        r#"{"command":"echo one; sleep 0.5; echo two >&2; sleep 0.5; printf 'caf\\303'; sleep 0.5; printf '\\251\n'"}"#;
-    let (finished, _) = hands().run(job(dir.path(), "shell", args), live, CancellationToken::default()).await;
+    let args = r#"{"command":"echo one; sleep 0.5; echo two >&2; sleep 0.5; printf 'caf\\303'; sleep 0.5; printf '\\251\n'"}"#;
+    let (finished, _) =
+        hands().run(job(dir.path(), "shell", args), live, CancellationToken::default()).await;
     assert_eq!(finished.shown.as_ref(), "one\ntwo\ncafé");
     let seen = seen.lock().unwrap().clone();
     let pieces: Vec<(&str, &str)> = seen.iter().map(|(s, t, _)| (s.as_str(), t.as_str())).collect();
     assert_eq!(pieces, [("out", "one\n"), ("err", "two\n"), ("out", "caf"), ("out", "é\n")]);
     let (first, last) = (seen.first().unwrap().2, seen.last().unwrap().2);
-    assert!(last - first > Duration::from_millis(400), "the first piece came while it ran: {first:?} {last:?}");
+    assert!(
+        last - first > Duration::from_millis(400),
+        "the first piece came while it ran: {first:?} {last:?}"
+    );
 }
 
 #[tokio::test]
 async fn an_interrupt_ends_the_whole_group_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let halt = CancellationToken::default();
-    let args = r#"{"command":"trap '' TERM; sleep 61 & echo $! > child; echo $$ > self; wait; sleep 62"}"#;
+    let args =
+        r#"{"command":"trap '' TERM; sleep 61 & echo $! > child; echo $$ > self; wait; sleep 62"}"#;
     let hands = hands();
     let quiet: DeltaSink = Arc::new(|_| {});
     let running = hands.run(job(dir.path(), "shell", args), quiet, halt.clone());
     let stopper = async {
-        while !dir.path().join("self").exists() || std::fs::read_to_string(dir.path().join("self")).unwrap().is_empty()
+        while !dir.path().join("self").exists()
+            || std::fs::read_to_string(dir.path().join("self")).unwrap().is_empty()
         {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -65,7 +70,8 @@ async fn an_interrupt_ends_the_whole_group_at_once() {
 async fn a_background_child_neither_holds_the_answer_up_nor_stays() {
     let dir = tempfile::tempdir().unwrap();
     let began = Instant::now();
-    let finished = run(dir.path(), "shell", r#"{"command":"sleep 60 & echo $! > child; echo hi"}"#).await;
+    let finished =
+        run(dir.path(), "shell", r#"{"command":"sleep 60 & echo $! > child; echo hi"}"#).await;
     assert_eq!(finished.shown.as_ref(), "hi");
     timing::figure("a background child, first answer", began.elapsed(), Duration::from_secs(2));
     assert!(!alive(&std::fs::read_to_string(dir.path().join("child")).unwrap()));
@@ -79,7 +85,11 @@ async fn long_output_is_shown_in_part_and_kept_whole() {
     let job = job(dir.path(), "shell", r#"{"command":"seq 1 5000"}"#);
     let (finished, blobs) = hands().run(job, quiet, CancellationToken::default()).await;
     assert!(finished.shown.starts_with("1\n2\n") && finished.shown.ends_with("4999\n5000"));
-    assert!(finished.shown.contains("lines, ") && finished.shown.lines().count() == 201, "{}", finished.shown);
+    assert!(
+        finished.shown.contains("lines, ") && finished.shown.lines().count() == 201,
+        "{}",
+        finished.shown
+    );
     let all: String = (1..=5000).map(|n| format!("{n}\n")).collect();
     assert_eq!((finished.full, blobs[0].bytes.as_ref()), (Some(blobs[0].hash), all.as_bytes()));
 }
@@ -90,7 +100,11 @@ async fn a_child_sees_no_key_no_input_and_no_terminal() {
     // Cargo's own variables stand in for a key: they are there, and not on the list.
     assert!(std::env::var("CARGO_MANIFEST_DIR").is_ok());
     let finished = run(dir.path(), "shell", r#"{"command":"env; cat; echo end"}"#).await;
-    assert!(finished.shown.contains("PATH=") && finished.shown.ends_with("end"), "{}", finished.shown);
+    assert!(
+        finished.shown.contains("PATH=") && finished.shown.ends_with("end"),
+        "{}",
+        finished.shown
+    );
     assert!(!finished.shown.contains("CARGO_MANIFEST_DIR"), "{}", finished.shown);
 }
 
@@ -98,21 +112,28 @@ async fn a_child_sees_no_key_no_input_and_no_terminal() {
 async fn a_check_of_the_harness_is_a_command_line() {
     let dir = tempfile::tempdir().unwrap();
     let passed = run(dir.path(), "verify", r#"{"command":"echo fine && test 1 = 1"}"#).await;
-    assert_eq!((passed.outcome, passed.shown.as_ref(), passed.exit), (Outcome::Done, "fine", Some(0)));
+    assert_eq!(
+        (passed.outcome, passed.shown.as_ref(), passed.exit),
+        (Outcome::Done, "fine", Some(0))
+    );
     let failed = run(dir.path(), "verify", r#"{"command":"false"}"#).await;
     assert_eq!((failed.outcome, failed.exit), (Outcome::Failed, Some(1)));
 }
 
-/// Our processes whose command line holds this word, zombies left out. (The same test may run as somebody else.)
+/// Our processes whose command line holds this word, zombies left out. (The same test may run as
+/// somebody else.)
 fn running(word: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let ours = entry
-            .metadata()
-            .is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == rustix::process::geteuid().as_raw());
+        let ours = entry.metadata().is_ok_and(|m| {
+            std::os::unix::fs::MetadataExt::uid(&m) == rustix::process::geteuid().as_raw()
+        });
         let Ok(line) = std::fs::read(entry.path().join("cmdline")) else { continue };
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        if ours && line.split(' ').any(|w| w == word) && entry.file_name().to_string_lossy().parse::<u32>().is_ok() {
+        if ours
+            && line.split(' ').any(|w| w == word)
+            && entry.file_name().to_string_lossy().parse::<u32>().is_ok()
+        {
             found.push(line);
         }
     }
@@ -123,8 +144,7 @@ fn running(word: &str) -> Vec<String> {
 async fn r10_a_command_that_ignores_its_end_is_gone_in_time() {
     let dir = tempfile::tempdir().unwrap();
     let began = Instant::now();
-    let args =
-        r#"{"command":"trap '' TERM INT HUP; (trap '' TERM; sleep 61.10) & sleep 61.10; sleep 61.10","timeout":1}"#;
+    let args = r#"{"command":"trap '' TERM INT HUP; (trap '' TERM; sleep 61.10) & sleep 61.10; sleep 61.10","timeout":1}"#;
     let finished = run(dir.path(), "shell", args).await;
     let took = began.elapsed();
     assert!(finished.shown.contains("it took longer than 1 s"), "{}", finished.shown);
@@ -142,7 +162,11 @@ async fn r11_a_background_child_does_not_hold_the_answer_up() {
         worst = worst.max(began.elapsed());
         assert_eq!(finished.shown.as_ref(), "hi");
     }
-    timing::figure("R11: from start to answer, the worst of five", worst, Duration::from_millis(200));
+    timing::figure(
+        "R11: from start to answer, the worst of five",
+        worst,
+        Duration::from_millis(200),
+    );
     assert_eq!(running("61.11"), Vec::<String>::new());
 }
 
@@ -154,8 +178,10 @@ async fn r12_nothing_escapes_by_leaving_its_group() {
         "(setsid sleep 61.12 >/dev/null 2>&1 </dev/null &) ; echo out",
         "nohup setsid sh -c '(sleep 61.12 &) ; exit 0' >/dev/null 2>&1; echo out",
         "env -i setsid sleep 61.12 & echo out",
-        "setsid sh -c 'setsid sh -c \"setsid sleep 61.12 & sleep 61.12\" & sleep 61.12' & sleep 0.1; echo out",
-        "python3 -c 'import os,time\nif os.fork()==0:\n  os.setsid()\n  if os.fork()==0:\n    os.execvp(\"sleep\",[\"sleep\",\"61.12\"])\n' ; echo out",
+        "setsid sh -c 'setsid sh -c \"setsid sleep 61.12 & sleep 61.12\" & sleep 61.12' & sleep \
+         0.1; echo out",
+        "python3 -c 'import os,time\nif os.fork()==0:\n  os.setsid()\n  if os.fork()==0:\n    \
+         os.execvp(\"sleep\",[\"sleep\",\"61.12\"])\n' ; echo out",
     ];
     for way in ways {
         let args = serde_json::json!({ "command": way }).to_string();
@@ -172,12 +198,14 @@ async fn one_command_does_not_end_what_another_started() {
     let hands = hands();
     let quiet: DeltaSink = Arc::new(|_| {});
     let long = r#"{"command":"(setsid sh -c 'sleep 0.8; echo late > late' >/dev/null 2>&1 &); sleep 1.2; cat late"}"#;
-    let first = hands.run(job(dir.path(), "shell", long), quiet.clone(), CancellationToken::default());
+    let first =
+        hands.run(job(dir.path(), "shell", long), quiet.clone(), CancellationToken::default());
     let second = async {
         tokio::time::sleep(Duration::from_millis(200)).await;
         let args = r#"{"command":"setsid sleep 61.13 & echo short"}"#;
-        let (finished, _) =
-            hands.run(job(dir.path(), "shell", args), quiet.clone(), CancellationToken::default()).await;
+        let (finished, _) = hands
+            .run(job(dir.path(), "shell", args), quiet.clone(), CancellationToken::default())
+            .await;
         (finished, running("61.13"))
     };
     let ((first, _), (second, left)) = tokio::join!(first, second);
@@ -190,8 +218,10 @@ async fn r16_a_thousand_double_forks_leave_no_zombie() {
     let dir = tempfile::tempdir().unwrap();
     let hands = hands();
     let quiet: DeltaSink = Arc::new(|_| {});
-    let args = r#"{"command":"i=0; while [ $i -lt 1000 ]; do (true &); i=$((i+1)); done; echo $i"}"#;
-    let (finished, _) = hands.run(job(dir.path(), "shell", args), quiet, CancellationToken::default()).await;
+    let args =
+        r#"{"command":"i=0; while [ $i -lt 1000 ]; do (true &); i=$((i+1)); done; echo $i"}"#;
+    let (finished, _) =
+        hands.run(job(dir.path(), "shell", args), quiet, CancellationToken::default()).await;
     assert_eq!(finished.shown.as_ref(), "1000");
     let me = std::process::id().to_string();
     let below = |parent: &str| -> Vec<(String, String)> {
@@ -230,13 +260,20 @@ async fn a_launcher_that_died_is_replaced() {
     let quiet: DeltaSink = Arc::new(|_| {});
     let go = async |command: &str| {
         let args = serde_json::json!({ "command": command }).to_string();
-        hands.run(job(dir.path(), "shell", &args), quiet.clone(), CancellationToken::default()).await.0
+        hands
+            .run(job(dir.path(), "shell", &args), quiet.clone(), CancellationToken::default())
+            .await
+            .0
     };
     assert_eq!(go("echo one").await.shown.as_ref(), "one");
     let killed = go("kill -9 $PPID; exec sleep 61.14").await;
     assert_eq!(killed.outcome, Outcome::Failed);
     assert!(killed.shown.contains("the launcher died"), "{}", killed.shown);
-    assert_eq!(running("61.14"), Vec::<String>::new(), "the command's own process goes with its launcher");
+    assert_eq!(
+        running("61.14"),
+        Vec::<String>::new(),
+        "the command's own process goes with its launcher"
+    );
     assert_eq!(go("echo two").await.shown.as_ref(), "two");
 }
 
@@ -252,17 +289,25 @@ async fn r14_a_gigabyte_of_output_is_read_and_not_held() {
     let dir = tempfile::tempdir().unwrap();
     let megabytes: u64 = std::env::var("DUNNOCK_R14").map_or(1024, |n| n.parse().unwrap());
     run(dir.path(), "shell", r#"{"command":"true"}"#).await;
-    for (what, source) in [("one line", "tr '\\\\0' x < /dev/zero"), ("binary", "cat /dev/urandom | tee /dev/null")] {
+    for (what, source) in
+        [("one line", "tr '\\\\0' x < /dev/zero"), ("binary", "cat /dev/urandom | tee /dev/null")]
+    {
         let before = peak();
         let share = if what == "one line" { megabytes } else { megabytes / 8 };
-        let command = format!("{{\"command\":\"{source} | head -c {share}M; echo; echo end\",\"timeout\":600}}");
+        let command = format!(
+            "{{\"command\":\"{source} | head -c {share}M; echo; echo end\",\"timeout\":600}}"
+        );
         let began = Instant::now();
         let quiet: DeltaSink = Arc::new(|_| {});
-        let (finished, blobs) =
-            hands().run(job(dir.path(), "shell", &command), quiet, CancellationToken::default()).await;
+        let (finished, blobs) = hands()
+            .run(job(dir.path(), "shell", &command), quiet, CancellationToken::default())
+            .await;
         let grew = peak().saturating_sub(before) >> 10;
         let kept = blobs.iter().find(|b| Some(b.hash) == finished.full).unwrap().len();
-        println!("R14 {what}: {share} MB in {:?}, {grew} MB more memory, {kept} bytes kept", began.elapsed());
+        println!(
+            "R14 {what}: {share} MB in {:?}, {grew} MB more memory, {kept} bytes kept",
+            began.elapsed()
+        );
         assert!((64 << 20..(64 << 20) + 100).contains(&kept), "{what}: {kept}");
         assert!(
             finished.shown.contains("bytes, only the first and the last 33554432 were saved"),
@@ -285,12 +330,16 @@ async fn a_lock_is_kept_by_the_launcher_and_by_the_one_that_replaces_it() {
     let quiet: DeltaSink = Arc::new(|_| {});
     let go = async |command: &str| {
         let args = serde_json::json!({ "command": command }).to_string();
-        hands.run(job(dir.path(), "shell", &args), quiet.clone(), CancellationToken::default()).await.0
+        hands
+            .run(job(dir.path(), "shell", &args), quiet.clone(), CancellationToken::default())
+            .await
+            .0
     };
     // Other processes that have the file open: the launcher, and no child of it.
     let holders = || {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        let number = |p: &std::fs::DirEntry| p.file_name().to_str().and_then(|n| n.parse::<u32>().ok());
+        let number =
+            |p: &std::fs::DirEntry| p.file_name().to_str().and_then(|n| n.parse::<u32>().ok());
         let others = processes.filter(move |p| number(p).is_some_and(|n| n != std::process::id()));
         let open = |p: &std::fs::DirEntry| {
             let fds = std::fs::read_dir(p.path().join("fd")).into_iter().flatten().flatten();
@@ -301,7 +350,10 @@ async fn a_lock_is_kept_by_the_launcher_and_by_the_one_that_replaces_it() {
     let ours = open();
     ours.try_lock().unwrap();
     let held = hands.hold(&ours).unwrap();
-    assert!(go("ls -l /proc/self/fd").await.shown.lines().all(|l| !l.contains("lock")), "no child has it");
+    assert!(
+        go("ls -l /proc/self/fd").await.shown.lines().all(|l| !l.contains("lock")),
+        "no child has it"
+    );
     drop(ours);
     assert_eq!(holders(), 1, "the launcher keeps it");
     assert!(open().try_lock().is_err());

@@ -16,7 +16,8 @@ fn quiet_quarter(mut all: Vec<Duration>) -> Duration {
     all[all.len() / 4]
 }
 
-/// A child made by `posix_spawn` (by the standard library: a path, and nothing to do before it starts), with pipes, waited for.
+/// A child made by `posix_spawn` (by the standard library: a path, and nothing to do before it
+/// starts), with pipes, waited for.
 fn bare() -> Duration {
     let began = Instant::now();
     let output = std::process::Command::new("/bin/sh").args(["-c", ":"]).output().unwrap();
@@ -54,7 +55,11 @@ async fn starting_a_command_costs_what_posix_spawn_does_however_large_we_are() {
         timing::wall_ratio(&format!("a command to posix_spawn, at {megabytes} MB"), ratio, 2.0);
         sizes.push(launch.as_secs_f64());
     }
-    timing::wall_ratio("a command when we are large, to when we are small", sizes[1] / sizes[0], 1.3);
+    timing::wall_ratio(
+        "a command when we are large, to when we are small",
+        sizes[1] / sizes[0],
+        1.3,
+    );
 }
 
 /// Folders of a hundred files of words each.
@@ -66,14 +71,16 @@ fn large(root: &Path, folders: usize) {
         seed ^= seed << 17;
         seed
     };
-    let words: Vec<String> =
-        (0..3_000).map(|_| (0..2 + random() % 9).map(|_| char::from(b'a' + (random() % 26) as u8)).collect()).collect();
+    let words: Vec<String> = (0..3_000)
+        .map(|_| (0..2 + random() % 9).map(|_| char::from(b'a' + (random() % 26) as u8)).collect())
+        .collect();
     for folder in 0..folders {
         let dir = root.join(format!("d{}/s{folder}", folder / 25));
         std::fs::create_dir_all(&dir).unwrap();
         for file in 0..100 {
             let long = 100 + random() % 800;
-            let text: Vec<&str> = (0..long).map(|_| words[(random() % 3_000) as usize].as_str()).collect();
+            let text: Vec<&str> =
+                (0..long).map(|_| words[(random() % 3_000) as usize].as_str()).collect();
             std::fs::write(dir.join(format!("f{file}.txt")), text.join(" ")).unwrap();
         }
     }
@@ -81,7 +88,13 @@ fn large(root: &Path, folders: usize) {
 
 fn bytes_below(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
-    entries.map(|e| if e.path().is_dir() { bytes_below(&e.path()) } else { e.metadata().unwrap().len() }).sum()
+    entries
+        .map(
+            |e| {
+                if e.path().is_dir() { bytes_below(&e.path()) } else { e.metadata().unwrap().len() }
+            },
+        )
+        .sum()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -100,8 +113,14 @@ async fn keeping_many_files_costs_what_it_costs_git() {
     let store = dir.path().join("git");
     let git = |args: &[&str]| {
         let mut git = Command::new("git");
-        git.args(args).env("GIT_DIR", &store).env("GIT_WORK_TREE", &root).env("GIT_CONFIG_NOSYSTEM", "1");
-        assert!(git.env("HOME", dir.path()).current_dir(&root).output().unwrap().status.success(), "{args:?}");
+        git.args(args)
+            .env("GIT_DIR", &store)
+            .env("GIT_WORK_TREE", &root)
+            .env("GIT_CONFIG_NOSYSTEM", "1");
+        assert!(
+            git.env("HOME", dir.path()).current_dir(&root).output().unwrap().status.success(),
+            "{args:?}"
+        );
     };
     let git_keeps = || {
         let began = Instant::now();
@@ -109,7 +128,9 @@ async fn keeping_many_files_costs_what_it_costs_git() {
         git(&["write-tree"]);
         began.elapsed()
     };
-    assert!(Command::new("git").args(["init", "-q", "--bare"]).arg(&store).status().unwrap().success());
+    assert!(
+        Command::new("git").args(["init", "-q", "--bare"]).arg(&store).status().unwrap().success()
+    );
     let (cold, git_cold) = (keep().await, tokio::task::block_in_place(git_keeps));
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for n in 0..9 {
@@ -136,7 +157,10 @@ async fn keeping_many_files_costs_what_it_costs_git() {
     beside.sort();
     let opened = ratio(first[2], beside[2]);
     let disk = size as f64 / git_size as f64;
-    println!("cold {cold:?}, git {git_cold:?}; one changed {warm:?}, git {git_warm:?}; first look {:?}", first[2]);
+    println!(
+        "cold {cold:?}, git {git_cold:?}; one changed {warm:?}, git {git_warm:?}; first look {:?}",
+        first[2]
+    );
     timing::cost_ratio("bytes kept, to git's", disk, 1.2);
     timing::wall_ratio("keeping files the first time, to git", ratio(cold, git_cold), 1.5);
     timing::wall_ratio("keeping one changed file, to git", ratio(warm, git_warm), 1.5);

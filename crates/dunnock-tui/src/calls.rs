@@ -15,7 +15,8 @@ const CHANGE: usize = 12;
 #[must_use]
 pub fn title(part: &CallPart, harness: bool) -> String {
     if harness {
-        let command = VerifyArgs::parse(&part.args).map_or_else(|_| part.args.to_string(), |a| a.command);
+        let command =
+            VerifyArgs::parse(&part.args).map_or_else(|_| part.args.to_string(), |a| a.command);
         return format!("check {command}");
     }
     let what = gist(part);
@@ -88,7 +89,9 @@ fn size(change: &[String]) -> Line {
         line = line.and(&format!("+{added}"), Tone::Added);
     }
     if removed > 0 {
-        line = line.and(if added > 0 { " " } else { "" }, Tone::Text).and(&format!("-{removed}"), Tone::Removed);
+        line = line
+            .and(if added > 0 { " " } else { "" }, Tone::Text)
+            .and(&format!("-{removed}"), Tone::Removed);
     }
     line
 }
@@ -116,9 +119,10 @@ pub fn ended(part: &CallPart, harness: bool, end: &Finished, columns: usize) -> 
         Outcome::Done if !changed.is_empty() => size(&changed),
         Outcome::Done if is_command => Line::empty(),
         Outcome::Done => Line::of(&result(part, end), Tone::Quiet),
-        Outcome::Failed => {
-            Line::of(&end.exit.map_or_else(|| "failed".into(), |code| format!("exit {code}")), Tone::Bad)
-        }
+        Outcome::Failed => Line::of(
+            &end.exit.map_or_else(|| "failed".into(), |code| format!("exit {code}")),
+            Tone::Bad,
+        ),
         Outcome::Declined { .. } => Line::of("declined", Tone::Quiet),
         Outcome::NotRun => Line::of("not run", Tone::Quiet),
         Outcome::Interrupted => Line::of("stopped", Tone::Warn),
@@ -127,18 +131,22 @@ pub fn ended(part: &CallPart, harness: bool, end: &Finished, columns: usize) -> 
     if end.ms >= 100 || (is_command && end.ms > 0) {
         right = right.and("  ", Tone::Text).and(&took(end.ms), Tone::Quiet);
     }
-    let left = Line::of(&format!(" {mark} "), tone).and(&title_line(&title(part, harness)), Tone::Text);
+    let left =
+        Line::of(&format!(" {mark} "), tone).and(&title_line(&title(part, harness)), Tone::Text);
     let mut lines = vec![left.beside(right, columns)];
     match &end.outcome {
-        Outcome::Done if !changed.is_empty() => lines.extend(change_rows(part, &changed, CHANGE, columns)),
-        Outcome::Done | Outcome::Interrupted if is_command => lines.extend(output(&end.shown, OUTPUT, columns)),
+        Outcome::Done if !changed.is_empty() => {
+            lines.extend(change_rows(part, &changed, CHANGE, columns))
+        }
+        Outcome::Done | Outcome::Interrupted if is_command => {
+            lines.extend(output(&end.shown, OUTPUT, columns))
+        }
         Outcome::Done | Outcome::NotRun | Outcome::Interrupted => {}
         // Errors get more lines, because people need to read them.
         Outcome::Failed => lines.extend(output(&end.shown, 4 * OUTPUT, columns)),
-        Outcome::Declined { note } => lines.extend(
-            note.iter()
-                .flat_map(|note| Line::of(&format!("note: {note}"), Tone::Quiet).wrap(columns, "      ", "      ")),
-        ),
+        Outcome::Declined { note } => lines.extend(note.iter().flat_map(|note| {
+            Line::of(&format!("note: {note}"), Tone::Quiet).wrap(columns, "      ", "      ")
+        })),
         Outcome::Unknown => lines.extend(output(&end.shown, OUTPUT, columns)),
     }
     lines
@@ -171,7 +179,9 @@ pub fn change_rows(part: &CallPart, change: &[String], most: usize, columns: usi
     let mut painter = Highlighter::new(ending);
     let mut rows: Vec<Line> = Vec::new();
     for line in change.iter().take(most) {
-        rows.push(change_line(line, &mut painter).after(&Span::new("      ", Tone::Text)).cut(columns));
+        rows.push(
+            change_line(line, &mut painter).after(&Span::new("      ", Tone::Text)).cut(columns),
+        );
     }
     let more = change.len().saturating_sub(most);
     if more > 0 {
@@ -190,7 +200,12 @@ pub fn output(text: &str, most: usize, columns: usize) -> Vec<Line> {
     if hidden > 0 {
         rows.push(Line::of(&format!("      … {}", count(hidden, "earlier line")), Tone::Quiet));
     }
-    rows.extend(lines.iter().skip(hidden).map(|line| Line::of(&format!("      {line}"), Tone::Quiet).cut(columns)));
+    rows.extend(
+        lines
+            .iter()
+            .skip(hidden)
+            .map(|line| Line::of(&format!("      {line}"), Tone::Quiet).cut(columns)),
+    );
     rows
 }
 
@@ -261,9 +276,14 @@ pub fn warnings(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let shown = one_line(text);
     // Arguments are JSON, so their control characters are already escaped.
-    if visible(text) != text || text.contains("\\u00") || text.contains("\\r") || shown.contains("\\u{") {
+    if visible(text) != text
+        || text.contains("\\u00")
+        || text.contains("\\r")
+        || shown.contains("\\u{")
+    {
         found.push(
-            "it has characters that cannot be seen, or that change how text is displayed; they are shown escaped"
+            "it has characters that cannot be seen, or that change how text is displayed; they \
+             are shown escaped"
                 .to_owned(),
         );
     }
@@ -290,14 +310,21 @@ pub fn running(
     most: usize,
 ) -> Vec<Line> {
     let time = Line::of(&crate::words::so_far(ms), Tone::Quiet);
-    let time =
-        if columns >= 60 { Line::of(&format!("{spot}  "), Tone::Quiet).and(&time.plain(), Tone::Quiet) } else { time };
+    let time = if columns >= 60 {
+        Line::of(&format!("{spot}  "), Tone::Quiet).and(&time.plain(), Tone::Quiet)
+    } else {
+        time
+    };
     let left = Line::of(" ● ", Tone::Good).and(&title_line(&title(part, harness)), Tone::Text);
     let mut lines = vec![left.beside(time, columns)];
     let text = without_sequences(tail);
     let all: Vec<&str> = text.trim_end().lines().collect();
     let from = all.len().saturating_sub(most);
-    lines.extend(all.iter().skip(from).map(|line| Line::of(&format!("      {line}"), Tone::Quiet).cut(columns)));
+    lines.extend(
+        all.iter()
+            .skip(from)
+            .map(|line| Line::of(&format!("      {line}"), Tone::Quiet).cut(columns)),
+    );
     lines
 }
 
@@ -306,7 +333,13 @@ mod tests {
     use super::*;
 
     fn part(tool: &str, args: serde_json::Value) -> CallPart {
-        CallPart { id: "c".into(), tool: tool.into(), args: args.to_string().into(), recovered: false, fault: None }
+        CallPart {
+            id: "c".into(),
+            tool: tool.into(),
+            args: args.to_string().into(),
+            recovered: false,
+            fault: None,
+        }
     }
     fn shell(command: &str) -> CallPart {
         part("shell", serde_json::json!({ "command": command }))
@@ -331,7 +364,10 @@ mod tests {
     #[test]
     fn an_edit_shows_its_lines_and_its_other_arguments() {
         let rows = plain(&exact(
-            &part("replace_text", serde_json::json!({"path": "a.rs", "old": "x", "new": "y\nz", "all": true})),
+            &part(
+                "replace_text",
+                serde_json::json!({"path": "a.rs", "old": "x", "new": "y\nz", "all": true}),
+            ),
             40,
         ));
         assert_eq!(rows, ["edit a.rs", "all: true", "-x", "+y", "+z"]);

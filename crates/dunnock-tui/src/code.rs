@@ -92,7 +92,9 @@ impl Highlighter {
             return (at + end, if known { Tone::Keyword } else { Tone::Text });
         }
         if first.is_ascii_digit() && !joined {
-            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_').unwrap_or(rest.len());
+            let end = rest
+                .find(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_')
+                .unwrap_or(rest.len());
             return (at + end, Tone::Number);
         }
         (at + first.len_utf8(), Tone::Text)
@@ -137,7 +139,8 @@ mod tests {
 
     fn tones(language: &str, lines: &[&str]) -> Vec<Vec<(String, Tone)>> {
         let mut painter = Highlighter::new(language);
-        let painted = |line: Line| line.0.iter().map(|s| (s.text().to_owned(), s.style().tone)).collect();
+        let painted =
+            |line: Line| line.0.iter().map(|s| (s.text().to_owned(), s.style().tone)).collect();
         lines.iter().map(|line| painted(painter.line(line))).collect()
     }
 
@@ -166,7 +169,16 @@ mod tests {
     fn no_text_is_lost_whatever_the_line() {
         for language in ["rust", "python", "js", "sql", "html", "nonsense", "diff"] {
             let mut painter = Highlighter::new(language);
-            for line in ["é 'x\\' \"", "/* a */ b", "'a lifetime", "-- x", "漢字 #c", "1.5e3..x", "\"", "\\"] {
+            for line in [
+                "é 'x\\' \"",
+                "/* a */ b",
+                "'a lifetime",
+                "-- x",
+                "漢字 #c",
+                "1.5e3..x",
+                "\"",
+                "\\",
+            ] {
                 assert_eq!(painter.line(line).plain(), line, "{language}");
             }
         }

@@ -2,10 +2,10 @@
 
 use crate::host::HostEvent;
 use dunnock_proto::{
-    Access, Answer, Answered, Approval, Asked, At, Attempt, CallId, CallPart, Cause, Config, Created, Delta, EndReason,
-    Ended, Event, Finished, Frame, Hash, Isolation, Mode, Outcome, Owner, OwnerChanged, Part, PlanStep, Planned,
-    Prompted, Proof, QuestionId, Record, Recovery, Replied, Reserved, Started, Step, StepStarted, Stop, Usage,
-    VerifyArgs, seal,
+    Access, Answer, Answered, Approval, Asked, At, Attempt, CallId, CallPart, Cause, Config,
+    Created, Delta, EndReason, Ended, Event, Finished, Frame, Hash, Isolation, Mode, Outcome,
+    Owner, OwnerChanged, Part, PlanStep, Planned, Prompted, Proof, QuestionId, Record, Recovery,
+    Replied, Reserved, Started, Step, StepStarted, Stop, Usage, VerifyArgs, seal,
 };
 use dunnock_proto::{QuestionKind, Reason, RequestKind};
 use std::sync::Arc;
@@ -13,12 +13,13 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 const TASK: &str = "The test in tests/dates.rs fails on the last day of a month. Fix the cause.";
-const THOUGHT: &str =
-    "The failing case adds one month to 31 January, so the day must be clamped to the last day of the month.";
+const THOUGHT: &str = "The failing case adds one month to 31 January, so the day must be clamped \
+                       to the last day of the month.";
 const FIRST: &str = "The clamp is missing in `add_months`. I'll fix it and run the tests.";
-const LAST: &str = "`add_months` now stays on the **last day** of a shorter month.\n\n| case | before | now |\n|---|---|---|\n\
-                    | 31 Jan + 1 month | panic | 28 Feb |\n| 31 Mar + 1 month | panic | 30 Apr |\n\n\
-                    This was the tour: nothing was sent or changed. To start for real, type a task.\n";
+const LAST: &str = "`add_months` now stays on the **last day** of a shorter month.\n\n| case | \
+                    before | now |\n|---|---|---|\n| 31 Jan + 1 month | panic | 28 Feb |\n| 31 \
+                    Mar + 1 month | panic | 30 Apr |\n\nThis was the tour: nothing was sent or \
+                    changed. To start for real, type a task.\n";
 
 /// Starts playing the tour.
 pub(crate) fn play() -> mpsc::Receiver<HostEvent> {
@@ -44,8 +45,13 @@ struct Tape {
 
 impl Tape {
     fn fact(&mut self, wait: u64, event: impl Into<Event>) {
-        let record: Record =
-            seal(self.seq, self.prev, At(i64::try_from(self.seq * 900).unwrap_or(0)), Cause::Driver, &event.into());
+        let record: Record = seal(
+            self.seq,
+            self.prev,
+            At(i64::try_from(self.seq * 900).unwrap_or(0)),
+            Cause::Driver,
+            &event.into(),
+        );
         self.seq += 1;
         self.prev = record.chain();
         self.frames.push((wait, Frame::Event(Arc::new(record))));
@@ -71,7 +77,13 @@ impl Tape {
 
 fn part(tool: &str, args: serde_json::Value) -> Part {
     let args = args.to_string().into();
-    Part::Call(Arc::new(CallPart { id: "demo".into(), tool: tool.into(), args, recovered: false, fault: None }))
+    Part::Call(Arc::new(CallPart {
+        id: "demo".into(),
+        tool: tool.into(),
+        args,
+        recovered: false,
+        fault: None,
+    }))
 }
 
 /// Every frame, with the delay before it in milliseconds.
@@ -85,7 +97,12 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
         window: Some(32_000),
         checkpoints: true,
         verify: vec!["cargo test dates".into()],
-        price: Some(dunnock_proto::Price { input: 1_000_000, cached: 100_000, output: 4_000_000, written: 0 }),
+        price: Some(dunnock_proto::Price {
+            input: 1_000_000,
+            cached: 100_000,
+            output: 4_000_000,
+            written: 0,
+        }),
         ..Config::default()
     };
     tape.fact(0, Created { workspace: "~/webshop".into(), app: "demo".into(), config, base: None });
@@ -98,7 +115,12 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
     };
     tape.fact(0, taken);
     tape.fact(0, Prompted { text: TASK.into(), images: Vec::new() });
-    let step = |n: u32| StepStarted { step: Step(n), upto: 3, preamble: Hash::ZERO, reserved: Reserved::default() };
+    let step = |n: u32| StepStarted {
+        step: Step(n),
+        upto: 3,
+        preamble: Hash::ZERO,
+        reserved: Reserved::default(),
+    };
     let answered = |n: u32, input: u64, parts: Vec<Part>| Answered {
         step: Step(n),
         attempts: vec![Attempt { at: At(0), ms: 900, error: None, usage: Usage::default() }],
@@ -117,7 +139,8 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
     tape.words(Step(1), THOUGHT, true);
     tape.words(Step(1), FIRST, false);
     let old = "Date::new(year, month, self.day)";
-    let new = "// The 31st does not exist in every month: stay on the last day.\nlet day = self.day.min(days_in(year, month));\nDate::new(year, month, day)";
+    let new = "// The 31st does not exist in every month: stay on the last day.\nlet day = \
+               self.day.min(days_in(year, month));\nDate::new(year, month, day)";
     let parts = vec![
         Part::Reasoning { text: THOUGHT.into(), opaque: None },
         Part::Text { text: FIRST.into() },
@@ -126,14 +149,25 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
         part("shell", serde_json::json!({"command": "cargo add time@0.3"})),
     ];
     tape.fact(200, answered(1, 3_900, parts));
-    tape.fact(0, Planned { steps: vec![plan_step("clamp the day", "active"), plan_step("run the tests", "pending")] });
+    tape.fact(
+        0,
+        Planned {
+            steps: vec![
+                plan_step("clamp the day", "active"),
+                plan_step("run the tests", "pending"),
+            ],
+        },
+    );
     tape.fact(0, started(call(1, 0)));
     let found = "src/dates.rs:40\nsrc/cart.rs:12\nsrc/cart.rs:31\ntests/dates.rs:8\n";
     tape.fact(500, Finished { ms: 3, ..Finished::plain(call(1, 0), Outcome::Done, found) });
     tape.fact(0, started(call(1, 1)));
     tape.fact(
         500,
-        Finished { diff: Some(Hash::ZERO), ..Finished::plain(call(1, 1), Outcome::Done, "replaced 1 place") },
+        Finished {
+            diff: Some(Hash::ZERO),
+            ..Finished::plain(call(1, 1), Outcome::Done, "replaced 1 place")
+        },
     );
     let approval = Approval {
         call: call(1, 2),
@@ -149,7 +183,11 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
     tape.fact(300, Asked { question: QuestionId(1), kind, hash: Hash::ZERO });
     tape.fact(
         3_500,
-        Replied { question: QuestionId(1), answer: Answer::No, note: Some("no new crate for this".into()) },
+        Replied {
+            question: QuestionId(1),
+            answer: Answer::No,
+            note: Some("no new crate for this".into()),
+        },
     );
     let declined = Outcome::Declined { note: Some("no new crate for this".into()) };
     tape.fact(0, Finished::plain(call(1, 2), declined, "declined"));

@@ -130,8 +130,10 @@ impl Field {
     /// Inserts text at the cursor. Drops characters that cannot be typed.
     pub fn insert(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        let clean: String =
-            text.chars().filter(|c| matches!(c, '\n' | '\t') || (!c.is_control() && u32::from(*c) < CHIP)).collect();
+        let clean: String = text
+            .chars()
+            .filter(|c| matches!(c, '\n' | '\t') || (!c.is_control() && u32::from(*c) < CHIP))
+            .collect();
         self.text.insert_str(self.at, &clean);
         self.at += clean.len();
     }
@@ -139,7 +141,11 @@ impl Field {
     /// Inserts a chip at the cursor.
     pub fn insert_chip(&mut self, chip: Chip) {
         let n = u32::try_from(self.chips.len()).unwrap_or(u32::MAX);
-        let Some(c) = char::from_u32(CHIP.saturating_add(n)).filter(|_| self.chips.len() < MOST_CHIPS) else { return };
+        let Some(c) =
+            char::from_u32(CHIP.saturating_add(n)).filter(|_| self.chips.len() < MOST_CHIPS)
+        else {
+            return;
+        };
         self.chips.push(chip);
         self.text.insert(self.at, c);
         self.at += c.len_utf8();
@@ -162,7 +168,9 @@ impl Field {
     fn word_after(&self) -> usize {
         let rest = &self.text[self.at..];
         let skip = rest.len() - rest.trim_start_matches(|c: char| !c.is_alphanumeric()).len();
-        let end = rest[skip..].find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len() - skip);
+        let end = rest[skip..]
+            .find(|c: char| !c.is_alphanumeric() && c != '_')
+            .unwrap_or(rest.len() - skip);
         self.at + skip + end
     }
     fn line_start(&self) -> usize {
@@ -288,7 +296,8 @@ impl Field {
             (Some(text), _) => Chip::Text(text.to_owned()),
             (None, picture) => Chip::Picture(picture.unwrap_or_default().to_owned()),
         };
-        let chips = kept["chips"].as_array().map(|all| all.iter().map(chip).collect()).unwrap_or_default();
+        let chips =
+            kept["chips"].as_array().map(|all| all.iter().map(chip).collect()).unwrap_or_default();
         let at = kept["at"].as_u64().and_then(|at| usize::try_from(at).ok()).unwrap_or(text.len());
         let at = text.floor_char_boundary(at);
         Self { text, at, chips, cut: String::new() }
@@ -372,7 +381,10 @@ mod tests {
     #[test]
     fn rows_show_where_the_cursor_is() {
         let mut field = Field::holding("abcdef\nx");
-        assert_eq!(field.rows(4), Rows { rows: vec!["abcd".into(), "ef".into(), "x".into()], cursor: (2, 1) });
+        assert_eq!(
+            field.rows(4),
+            Rows { rows: vec!["abcd".into(), "ef".into(), "x".into()], cursor: (2, 1) }
+        );
         field.act(Act::Up);
         assert_eq!(field.rows(4).cursor, (0, 1));
         assert_eq!(Field::holding("abcd").rows(4).cursor, (1, 0));

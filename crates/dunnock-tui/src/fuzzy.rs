@@ -6,7 +6,12 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 /// The indices of the best matches in `all`, best first, at most `most`. Without a pattern, the
 /// first ones.
 #[must_use]
-pub fn best<'a>(typed: &str, all: impl Iterator<Item = &'a str>, most: usize, paths: bool) -> Vec<usize> {
+pub fn best<'a>(
+    typed: &str,
+    all: impl Iterator<Item = &'a str>,
+    most: usize,
+    paths: bool,
+) -> Vec<usize> {
     if typed.is_empty() {
         return (0..all.take(most).count()).collect();
     }

@@ -89,19 +89,25 @@ pub(crate) fn on_told(s: &mut State, told: HostEvent, now: u64, effects: &mut Ve
             };
             s.pick = Some(Pick::new("Switch to …", models.iter().map(row).collect()));
         }
-        HostEvent::Points(points) if points.is_empty() => s.hint = "no steps to rewind to yet".into(),
+        HostEvent::Points(points) if points.is_empty() => {
+            s.hint = "no steps to rewind to yet".into()
+        }
         HostEvent::Points(points) => s.pick = Some(Pick::points(&points)),
         HostEvent::Text(lines) => {
             end_welcome(s);
             s.out.push(Line::empty());
-            let shown = lines.iter().flat_map(|line| Line::of(line, Tone::Text).wrap(columns, " ", "   "));
+            let shown =
+                lines.iter().flat_map(|line| Line::of(line, Tone::Text).wrap(columns, " ", "   "));
             s.out.extend(shown);
         }
         HostEvent::Diff(diff) => {
             end_welcome(s);
             s.out.push(Line::empty());
             let mut painter = crate::code::Highlighter::new("diff");
-            s.out.extend(diff.lines().map(|line| painter.line(line).after(&Span::new(" ", Tone::Text)).cut(columns)));
+            s.out
+                .extend(diff.lines().map(|line| {
+                    painter.line(line).after(&Span::new(" ", Tone::Text)).cut(columns)
+                }));
         }
         HostEvent::Wrong(why) => {
             s.switching = false;
@@ -130,7 +136,8 @@ pub(crate) fn on_told(s: &mut State, told: HostEvent, now: u64, effects: &mut Ve
             if let Some(shell) = s.shell.take() {
                 end_welcome(s);
                 s.out.push(Line::empty());
-                let left = Line::of(" ! ", Style::of(Tone::User).bold()).and(&first_line(&shell.command), Tone::User);
+                let left = Line::of(" ! ", Style::of(Tone::User).bold())
+                    .and(&first_line(&shell.command), Tone::User);
                 s.out.push(left.beside(Line::of(&how, Tone::Quiet), columns));
                 s.out.extend(crate::calls::output(&shell.text, 200, columns));
             }
@@ -138,7 +145,10 @@ pub(crate) fn on_told(s: &mut State, told: HostEvent, now: u64, effects: &mut Ve
         HostEvent::Lost(why) => {
             wrong(s, &why);
             let id = s.session.id.take().map(|id| id.to_string()).unwrap_or_default();
-            s.out.push(note(&format!("to open it again: /resume {}", id.get(..8).unwrap_or_default())));
+            s.out.push(note(&format!(
+                "to open it again: /resume {}",
+                id.get(..8).unwrap_or_default()
+            )));
             s.session = Session::default();
             for text in std::mem::take(&mut s.sent).into_values() {
                 give_back(s, &text);
@@ -154,7 +164,11 @@ pub(crate) fn give_back(s: &mut State, text: &str) {
     } else {
         s.field.act(Act::End);
         s.field.insert("\n");
-        if text.len() > FOLD.1 { s.field.insert_chip(Chip::Text(text.to_owned())) } else { s.field.insert(text) }
+        if text.len() > FOLD.1 {
+            s.field.insert_chip(Chip::Text(text.to_owned()))
+        } else {
+            s.field.insert(text)
+        }
     }
 }
 
@@ -228,8 +242,8 @@ fn caught_up(s: &mut State, now: u64, effects: &mut Vec<Effect>) {
     if let Some(age) = past.resumed {
         s.out.push(Line::empty());
         let title = if s.session.title.is_empty() { "a fork" } else { &s.session.title };
-        let head =
-            Line::of(" Resumed ", Style::of(Tone::Accent).bold()).and(&format!("“{title}”"), Style::default().bold());
+        let head = Line::of(" Resumed ", Style::of(Tone::Accent).bold())
+            .and(&format!("“{title}”"), Style::default().bold());
         s.out.push(head.and(&format!("  ({age})"), Tone::Quiet).cut(columns));
         for (name, text) in s.session.where_it_stands() {
             let mut line = Line::of(&format!(" {name:<7} "), Tone::Quiet);

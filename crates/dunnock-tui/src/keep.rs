@@ -38,14 +38,19 @@ impl Keep {
     /// When the folder cannot be written.
     pub fn remember(&self, text: &str) -> std::io::Result<()> {
         make(&self.folder)?;
-        let lock = File::options().create(true).truncate(false).write(true).open(self.folder.join("history.lock"))?;
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(self.folder.join("history.lock"))?;
         lock.lock()?;
         let mut all = self.history();
         if all.last().is_none_or(|last| last != text) {
             all.push(text.to_owned());
         }
         let over = all.len().saturating_sub(MOST);
-        let lines: Vec<String> = all.iter().skip(over).filter_map(|text| serde_json::to_string(text).ok()).collect();
+        let lines: Vec<String> =
+            all.iter().skip(over).filter_map(|text| serde_json::to_string(text).ok()).collect();
         write(&self.history_file(), &format!("{}\n", lines.join("\n")))
     }
 

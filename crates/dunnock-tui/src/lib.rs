@@ -42,7 +42,8 @@ pub mod words;
 #[must_use]
 pub fn page() -> String {
     let mut page = String::from(
-        "# Keys and commands of the terminal app\n\nMade from the tables in the program (`keys_table.rs`, `commands_table.rs`).\n",
+        "# Keys and commands of the terminal app\n\nMade from the tables in the program \
+         (`keys_table.rs`, `commands_table.rs`).\n",
     );
     let mut place = None;
     for key in KEYS {

@@ -123,7 +123,10 @@ impl Renderer {
                 self.gap = true;
             }
             // HTML and maths are shown as plain text.
-            Event::Html(text) | Event::InlineHtml(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
+            Event::Html(text)
+            | Event::InlineHtml(text)
+            | Event::InlineMath(text)
+            | Event::DisplayMath(text) => {
                 text.lines().for_each(|line| {
                     self.push(line, Style::of(Tone::Quiet));
                     if text.ends_with('\n') {
@@ -167,7 +170,8 @@ impl Renderer {
             Tag::Paragraph => self.flush(),
             Tag::Heading { level, .. } => {
                 self.flush();
-                let strong = Style { bold: true, underline: level == HeadingLevel::H1, ..Style::default() };
+                let strong =
+                    Style { bold: true, underline: level == HeadingLevel::H1, ..Style::default() };
                 self.with(|_| Style { tone: Tone::Accent, ..strong });
             }
             Tag::BlockQuote(_) => {
@@ -208,7 +212,8 @@ impl Renderer {
             Tag::Strong => self.with(Style::bold),
             Tag::Strikethrough => self.with(|s| Style { strike: true, ..s }),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                let from = self.table.as_ref().map_or(self.open.0.len(), |table| table.cell.0.len());
+                let from =
+                    self.table.as_ref().map_or(self.open.0.len(), |table| table.cell.0.len());
                 self.link.push((dest_url.to_string(), from));
                 self.with(|s| Style { tone: Tone::Link, underline: true, ..s });
             }
@@ -244,7 +249,9 @@ impl Renderer {
                 self.gap = true;
             }
             TagEnd::CodeBlock => {
-                if let Some(rest) = self.code.as_ref().map(|(_, held)| held.clone()).filter(|held| !held.is_empty()) {
+                if let Some(rest) =
+                    self.code.as_ref().map(|(_, held)| held.clone()).filter(|held| !held.is_empty())
+                {
                     self.code_line(&rest);
                 }
                 self.code = None;
@@ -278,7 +285,8 @@ impl Renderer {
             }
             TagEnd::Table => {
                 if let Some(table) = self.table.take() {
-                    let rows = table_rows(&table, self.columns.saturating_sub(width(&self.indent())));
+                    let rows =
+                        table_rows(&table, self.columns.saturating_sub(width(&self.indent())));
                     let indent = Span::new(&self.indent(), Tone::Text);
                     self.lines.extend(rows.into_iter().map(|row| row.after(&indent)));
                 }
@@ -302,7 +310,9 @@ pub(crate) fn code_rows(line: Line, indent: &str, columns: usize) -> Vec<Line> {
 /// A table fitted to the width. If it cannot fit, each row becomes a list of its cells.
 fn table_rows(table: &Table, columns: usize) -> Vec<Line> {
     let count = table.rows.iter().map(Vec::len).max().unwrap_or(0);
-    let wanted = |n: usize| table.rows.iter().filter_map(|row| row.get(n)).map(Line::width).max().unwrap_or(0).max(1);
+    let wanted = |n: usize| {
+        table.rows.iter().filter_map(|row| row.get(n)).map(Line::width).max().unwrap_or(0).max(1)
+    };
     let mut widths: Vec<usize> = (0..count).map(wanted).collect();
     let gaps = count.saturating_sub(1) * 3;
     let room = columns.saturating_sub(gaps);
@@ -319,7 +329,9 @@ fn table_rows(table: &Table, columns: usize) -> Vec<Line> {
         let cells: Vec<Vec<Line>> = widths
             .iter()
             .enumerate()
-            .map(|(at, wide)| row.get(at).map_or_else(|| vec![Line::empty()], |cell| cell.wrap(*wide, "", "")))
+            .map(|(at, wide)| {
+                row.get(at).map_or_else(|| vec![Line::empty()], |cell| cell.wrap(*wide, "", ""))
+            })
             .collect();
         let tall = cells.iter().map(Vec::len).max().unwrap_or(0);
         for y in 0..tall {
@@ -328,9 +340,12 @@ fn table_rows(table: &Table, columns: usize) -> Vec<Line> {
                 if at > 0 {
                     line = line.and(" │ ", Tone::Quiet);
                 }
-                let mut cell = cells.get(at).and_then(|lines| lines.get(y)).cloned().unwrap_or_default();
+                let mut cell =
+                    cells.get(at).and_then(|lines| lines.get(y)).cloned().unwrap_or_default();
                 if n == 0 {
-                    cell = Line(cell.0.into_iter().map(|s| Span::new(s.text(), s.style().bold())).collect());
+                    cell = Line(
+                        cell.0.into_iter().map(|s| Span::new(s.text(), s.style().bold())).collect(),
+                    );
                 }
                 let free = wide.saturating_sub(cell.width());
                 let (left, right) = match table.sides.get(at) {
@@ -375,26 +390,34 @@ mod tests {
     use super::*;
 
     fn shown(text: &str, columns: usize) -> String {
-        render(text, columns).iter().map(|line| line.plain().trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+        render(text, columns)
+            .iter()
+            .map(|line| line.plain().trim_end().to_owned())
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     /// Holds T5: headings, lists, quotes, inline styles.
     #[test]
     fn blocks_are_told_apart() {
-        let text = "# Title\nWords **bold** and `code`.\n\n- one\n- two\n  - deep\n\n1. first\n2. second\n\n> quoted\n";
+        let text = "# Title\nWords **bold** and `code`.\n\n- one\n- two\n  - deep\n\n1. first\n2. \
+                    second\n\n> quoted\n";
         assert_eq!(
             shown(text, 40),
-            "Title\n\nWords bold and code.\n\n• one\n• two\n  • deep\n\n1. first\n2. second\n\n│ quoted"
+            "Title\n\nWords bold and code.\n\n• one\n• two\n  • deep\n\n1. first\n2. second\n\n│ \
+             quoted"
         );
     }
 
     /// Holds T5: tables.
     #[test]
     fn a_table_fits_its_columns() {
-        let text = "| name | count |\n|---|---:|\n| apples | 12 |\n| a very long name indeed | 3 |\n";
+        let text =
+            "| name | count |\n|---|---:|\n| apples | 12 |\n| a very long name indeed | 3 |\n";
         assert_eq!(
             shown(text, 24),
-            "name             │ count\n─────────────────┼──────\napples           │    12\na very long name │     3\nindeed           │"
+            "name             │ count\n─────────────────┼──────\napples           │    12\na very \
+             long name │     3\nindeed           │"
         );
         assert_eq!(shown("| a | b | c |\n|---|---|---|\n| 1 | 2 | 3 |", 12), "a: 1\nb: 2\nc: 3");
     }
@@ -403,9 +426,15 @@ mod tests {
     #[test]
     fn a_link_says_where_it_leads() {
         assert_eq!(shown("[docs](https://example.org/x)", 60), "docs (https://example.org/x)");
-        assert_eq!(shown("[https://good.org](https://evil.org)", 60), "https://good.org (https://evil.org)");
+        assert_eq!(
+            shown("[https://good.org](https://evil.org)", 60),
+            "https://good.org (https://evil.org)"
+        );
         assert_eq!(shown("<https://example.org>", 60), "https://example.org");
-        assert!(shown("| a |\n|---|\n| [https://good.org](https://evil.org) |", 60).contains("(https://evil.org)"));
+        assert!(
+            shown("| a |\n|---|\n| [https://good.org](https://evil.org) |", 60)
+                .contains("(https://evil.org)")
+        );
         let lines = render("[docs](https://example.org/x)", 60);
         assert_eq!(lines[0].0[0].link(), Some("https://example.org/x"));
     }

@@ -18,7 +18,8 @@ const CAREFUL: usize = 2;
 const BAR: &str = "┃ ";
 
 /// What a rule covers, shown before it is created.
-pub const RULE: &str = "A rule for commands applies only if every command in the line starts with these words and adds no options, variables or redirections.";
+pub const RULE: &str = "A rule for commands applies only if every command in the line starts with \
+                        these words and adds no options, variables or redirections.";
 
 /// Columns between two keys.
 const GAP: usize = 3;
@@ -79,10 +80,20 @@ impl Panel {
     #[must_use]
     pub fn new(question: &Question, now: u64) -> Self {
         let stage = match &question.kind {
-            QuestionKind::Person { choices, .. } if choices.is_empty() => Stage::Words(Field::default()),
+            QuestionKind::Person { choices, .. } if choices.is_empty() => {
+                Stage::Words(Field::default())
+            }
             _ => Stage::Choose,
         };
-        Self { id: question.id, stage, guard: now + GUARD, offset: 0, read: false, seen: 0, size: (0, 1) }
+        Self {
+            id: question.id,
+            stage,
+            guard: now + GUARD,
+            offset: 0,
+            read: false,
+            seen: 0,
+            size: (0, 1),
+        }
     }
 
     /// Records how far the question was read, given its rows and how many fit. Explanations and
@@ -121,8 +132,12 @@ impl Panel {
                 };
                 return match code {
                     KeyCode::Enter => Outcome::Everywhere(rule.clone()),
-                    KeyCode::Char('s') => Outcome::Answer(Answer::Always { rule: rule.clone() }, None),
-                    KeyCode::Up | KeyCode::Down | KeyCode::PageUp | KeyCode::PageDown => self.scroll_by(code),
+                    KeyCode::Char('s') => {
+                        Outcome::Answer(Answer::Always { rule: rule.clone() }, None)
+                    }
+                    KeyCode::Up | KeyCode::Down | KeyCode::PageUp | KeyCode::PageDown => {
+                        self.scroll_by(code)
+                    }
                     _ => {
                         self.stage = Stage::Choose;
                         Outcome::Stays
@@ -130,7 +145,8 @@ impl Panel {
                 };
             }
             Stage::Explain => {
-                if matches!(code, KeyCode::Up | KeyCode::Down | KeyCode::PageUp | KeyCode::PageDown) {
+                if matches!(code, KeyCode::Up | KeyCode::Down | KeyCode::PageUp | KeyCode::PageDown)
+                {
                     return self.scroll_by(code);
                 }
                 self.stage = Stage::Choose;
@@ -142,9 +158,11 @@ impl Panel {
             Stage::Choose => {}
         }
         match code {
-            KeyCode::Up | KeyCode::Down | KeyCode::PageUp | KeyCode::PageDown | KeyCode::Char(' ') => {
-                self.scroll_by(code)
-            }
+            KeyCode::Up
+            | KeyCode::Down
+            | KeyCode::PageUp
+            | KeyCode::PageDown
+            | KeyCode::Char(' ') => self.scroll_by(code),
             KeyCode::Left => Outcome::Other(-1),
             KeyCode::Right => Outcome::Other(1),
             _ => self.choose(question, code),
@@ -165,7 +183,9 @@ impl Panel {
     }
 
     fn typed(&mut self, note: bool, code: KeyCode) -> Outcome {
-        let (Stage::Note(field) | Stage::Words(field)) = &mut self.stage else { return Outcome::Stays };
+        let (Stage::Note(field) | Stage::Words(field)) = &mut self.stage else {
+            return Outcome::Stays;
+        };
         match code {
             KeyCode::Enter if field.text().trim().is_empty() && !note => {}
             KeyCode::Enter => {
@@ -189,10 +209,13 @@ impl Panel {
     fn choose(&mut self, question: &Question, code: KeyCode) -> Outcome {
         let approval = question.kind.approval().is_some();
         if let (QuestionKind::Person { choices, .. }, KeyCode::Char(c)) = (&question.kind, code) {
-            let picked = c.to_digit(10).and_then(|n| usize::try_from(n).ok()).and_then(|n| n.checked_sub(1));
+            let picked =
+                c.to_digit(10).and_then(|n| usize::try_from(n).ok()).and_then(|n| n.checked_sub(1));
             return match picked.and_then(|n| choices.get(n)) {
                 Some(_) if !self.read => Outcome::Hint("scroll to the end first: pgdn"),
-                Some(choice) => Outcome::Answer(Answer::Text { text: choice.as_str().into() }, None),
+                Some(choice) => {
+                    Outcome::Answer(Answer::Text { text: choice.as_str().into() }, None)
+                }
                 None if c == 't' => {
                     self.stage = Stage::Words(Field::default());
                     Outcome::Stays
@@ -201,7 +224,9 @@ impl Panel {
             };
         }
         match code {
-            KeyCode::Char('y' | 'a') if !self.read => Outcome::Hint("scroll to the end first: pgdn"),
+            KeyCode::Char('y' | 'a') if !self.read => {
+                Outcome::Hint("scroll to the end first: pgdn")
+            }
             KeyCode::Char('y') => Outcome::Answer(Answer::Yes, None),
             KeyCode::Char('n') => Outcome::Answer(Answer::No, None),
             KeyCode::Char('t') if approval => {
@@ -213,7 +238,9 @@ impl Panel {
                 self.offset = 0; // the rule comes first
                 Outcome::Stays
             }
-            KeyCode::Char('a') if approval => Outcome::Hint("no rule can cover this call safely; answer y or n"),
+            KeyCode::Char('a') if approval => {
+                Outcome::Hint("no rule can cover this call safely; answer y or n")
+            }
             KeyCode::Char('e') => {
                 self.stage = Stage::Explain;
                 self.offset = 0;
@@ -229,7 +256,9 @@ impl Panel {
 pub fn body(session: &Session, question: &Question, columns: usize) -> Vec<Line> {
     let inner = columns.saturating_sub(crate::text::width(BAR));
     // A bar marks what a model wrote, so that none of its rows can pass for ours.
-    let barred = |lines: Vec<Line>| lines.into_iter().map(|line| line.after(&Span::new(BAR, Tone::Quiet))).collect();
+    let barred = |lines: Vec<Line>| {
+        lines.into_iter().map(|line| line.after(&Span::new(BAR, Tone::Quiet))).collect()
+    };
     if let Some(approval) = question.kind.approval()
         && let Some(call) = session.call(approval.call)
     {
@@ -274,7 +303,9 @@ pub fn facts(session: &Session, question: &Question, columns: usize) -> Vec<Line
     odd.extend(calls::warnings(&args).into_iter().filter(|w| w.starts_with('“')));
     odd.dedup();
     let undo = match session.config.checkpoints {
-        true => "files in this folder, with /undo; not git history, ignored files or anything elsewhere",
+        true => {
+            "files in this folder, with /undo; not git history, ignored files or anything elsewhere"
+        }
         false => "not possible: this session saves no checkpoints",
     };
     rows.push(("folder", session.workspace.clone()));
@@ -288,7 +319,11 @@ pub fn facts(session: &Session, question: &Question, columns: usize) -> Vec<Line
     let mut lines: Vec<Line> = odd
         .iter()
         .flat_map(|text| {
-            Line::of(&format!("careful  {text}"), Style::of(Tone::Bad).bold()).wrap(columns, "", "         ")
+            Line::of(&format!("careful  {text}"), Style::of(Tone::Bad).bold()).wrap(
+                columns,
+                "",
+                "         ",
+            )
         })
         .collect();
     let mut last = "";
@@ -308,10 +343,16 @@ pub fn keys(panel: &Panel, question: &Question, columns: usize) -> Vec<Line> {
     let view = question.kind.view();
     let label = |text: &str| text.to_lowercase();
     let pairs: Vec<(&str, String)> = match (&panel.stage, &question.kind) {
-        (Stage::Note(_), _) => vec![("enter", "decline with this note".into()), ("esc", "back".into())],
+        (Stage::Note(_), _) => {
+            vec![("enter", "decline with this note".into()), ("esc", "back".into())]
+        }
         (Stage::Words(_), _) => vec![("enter", label(view.yes))],
         (Stage::Always, _) => {
-            vec![("enter", "in every session".into()), ("s", "only in this one".into()), ("esc", "back".into())]
+            vec![
+                ("enter", "in every session".into()),
+                ("s", "only in this one".into()),
+                ("esc", "back".into()),
+            ]
         }
         (Stage::Explain, _) => vec![("any key", "back".into())],
         (Stage::Choose, QuestionKind::Person { choices, .. }) => {
@@ -319,7 +360,11 @@ pub fn keys(panel: &Panel, question: &Question, columns: usize) -> Vec<Line> {
         }
         (Stage::Choose, QuestionKind::Approval(approval)) => {
             let always = approval.rule.is_some().then(|| ("a", "always …".to_owned()));
-            let others = [("y", label(view.yes)), ("n", label(view.no)), ("t", "decline with a note".to_owned())];
+            let others = [
+                ("y", label(view.yes)),
+                ("n", label(view.no)),
+                ("t", "decline with a note".to_owned()),
+            ];
             others.into_iter().chain(always).chain([("e", "explain".to_owned())]).collect()
         }
         (Stage::Choose, _) => vec![("y", label(view.yes)), ("n", label(view.no))],
@@ -328,7 +373,10 @@ pub fn keys(panel: &Panel, question: &Question, columns: usize) -> Vec<Line> {
     let mut rows = vec![Line::empty()];
     for (key, what) in pairs {
         let pair = Line::of(key, Style::of(Tone::Warn).bold()).and(&format!(" {what}"), Tone::Text);
-        match rows.last_mut().filter(|row| row.0.is_empty() || row.width() + GAP + pair.width() <= columns) {
+        match rows
+            .last_mut()
+            .filter(|row| row.0.is_empty() || row.width() + GAP + pair.width() <= columns)
+        {
             Some(row) if row.0.is_empty() => *row = pair,
             Some(row) => {
                 row.0.push(Span::new(&" ".repeat(GAP), Tone::Text));
@@ -346,12 +394,18 @@ pub fn explain(session: &Session, question: &Question, columns: usize) -> Vec<Li
     let mut lines = Vec::new();
     let mut put = |text: &str| lines.extend(Line::of(text, Tone::Text).wrap(columns, "", "  "));
     let view = question.kind.view();
-    let known = question.kind.approval().and_then(|approval| Some((approval.call, session.call(approval.call)?)));
+    let known = question
+        .kind
+        .approval()
+        .and_then(|approval| Some((approval.call, session.call(approval.call)?)));
     let Some((id, call)) = known else {
         put(&view.text.unwrap_or_default());
         return lines;
     };
-    put(&format!("Call {id}: the model wants to use the tool “{}” with exactly these arguments:", call.part.tool));
+    put(&format!(
+        "Call {id}: the model wants to use the tool “{}” with exactly these arguments:",
+        call.part.tool
+    ));
     lines.extend(Line::of(&call.part.args, Tone::Text).wrap(columns, BAR, BAR));
     let mut put = |text: &str| lines.extend(Line::of(text, Tone::Text).wrap(columns, "", "  "));
     for reason in &view.reasons {
@@ -365,9 +419,12 @@ pub fn explain(session: &Session, question: &Question, columns: usize) -> Vec<Li
     }
     match &view.rule {
         Some(rule) => put(&format!("“Always” would allow this without asking: {rule}. {RULE}")),
-        None => put("“Always” is not available: no rule is narrow enough to cover this call safely."),
+        None => {
+            put("“Always” is not available: no rule is narrow enough to cover this call safely.")
+        }
     }
-    put("The model's own description is not used. This text is made from the call, your settings and your rules.");
+    put("The model's own description is not used. This text is made from the call, your settings \
+         and your rules.");
     put(&format!(
         "To see this later: dunnock why {} {id}",
         session.id.as_ref().map_or("ID", |s| s.as_str().get(..8).unwrap_or_default())

@@ -83,7 +83,10 @@ impl Pick {
         let row = |s: &SessionRow| Row {
             label: if s.title.is_empty() { "(no task yet)".into() } else { s.title.clone() },
             detail: format!("{}  {}", s.status, s.age),
-            below: [s.workspace.clone(), s.excerpt.clone()].into_iter().filter(|t| !t.is_empty()).collect(),
+            below: [s.workspace.clone(), s.excerpt.clone()]
+                .into_iter()
+                .filter(|t| !t.is_empty())
+                .collect(),
             value: Value::Session(s.id.clone()),
         };
         Self::new("Continue …", rows.iter().map(row).collect())
@@ -104,7 +107,11 @@ impl Pick {
                 0 => "no files would change".into(),
                 n => format!("{} would change", count(n, "file")),
             }),
-            below: p.kept.iter().map(|path| format!("not restored: {path} (changed elsewhere)")).collect(),
+            below: p
+                .kept
+                .iter()
+                .map(|path| format!("not restored: {path} (changed elsewhere)"))
+                .collect(),
             value: Value::Step(p.step, p.seq),
         };
         let mut pick = Self::new("Rewind", points.iter().map(row).collect());
@@ -115,8 +122,11 @@ impl Pick {
 
     fn refit(&mut self) {
         let typed = self.filter.whole();
-        let texts: Vec<String> =
-            self.rows.iter().map(|r| format!("{} {} {}", r.label, r.detail, r.below.join(" "))).collect();
+        let texts: Vec<String> = self
+            .rows
+            .iter()
+            .map(|r| format!("{} {} {}", r.label, r.detail, r.below.join(" ")))
+            .collect();
         self.fit = fuzzy::best(typed.trim(), texts.iter().map(String::as_str), MOST, false);
         self.chosen = self.chosen.min(self.fit.len().saturating_sub(1));
     }
@@ -132,8 +142,12 @@ impl Pick {
             KeyCode::Up => self.chosen = self.chosen.saturating_sub(1),
             KeyCode::Down => self.chosen = (self.chosen + 1).min(self.fit.len().saturating_sub(1)),
             KeyCode::PageUp => self.chosen = self.chosen.saturating_sub(8),
-            KeyCode::PageDown => self.chosen = (self.chosen + 8).min(self.fit.len().saturating_sub(1)),
-            KeyCode::Enter => return self.row().map_or(Picked::Stays, |row| Picked::Took(row.value.clone())),
+            KeyCode::PageDown => {
+                self.chosen = (self.chosen + 8).min(self.fit.len().saturating_sub(1))
+            }
+            KeyCode::Enter => {
+                return self.row().map_or(Picked::Stays, |row| Picked::Took(row.value.clone()));
+            }
             KeyCode::Tab | KeyCode::Left | KeyCode::Right if self.scope.is_some() => {
                 let next = |scope| match (scope, code == KeyCode::Left) {
                     (Scope::Files, false) | (Scope::Both, true) => Scope::Conversation,
@@ -143,7 +157,9 @@ impl Pick {
                 self.scope = self.scope.map(next);
             }
             KeyCode::Char('d') if self.scope.is_some() => {
-                return self.row().map_or(Picked::Stays, |row| Picked::Difference(row.value.clone()));
+                return self
+                    .row()
+                    .map_or(Picked::Stays, |row| Picked::Difference(row.value.clone()));
             }
             KeyCode::Char(_) if self.scope.is_some() => {}
             KeyCode::Char(c) => {
@@ -166,7 +182,9 @@ impl Pick {
     #[must_use]
     pub fn numbered(&self) -> Vec<String> {
         let rows = self.fit.iter().filter_map(|at| self.rows.get(*at)).take(30);
-        rows.enumerate().map(|(n, row)| format!("{}: {}  {}", n + 1, row.label, row.detail)).collect()
+        rows.enumerate()
+            .map(|(n, row)| format!("{}: {}  {}", n + 1, row.label, row.detail))
+            .collect()
     }
 
     /// Selects a row by its number, starting at 1.
@@ -179,9 +197,14 @@ impl Pick {
     pub fn lines(&self, columns: usize, most: usize) -> Vec<Line> {
         let head = match self.scope {
             Some(scope) => {
-                let word = |s: Scope, name: &str| if s == scope { format!("[{name}]") } else { format!(" {name} ") };
-                let words =
-                    [word(Scope::Files, "files"), word(Scope::Conversation, "conversation"), word(Scope::Both, "both")];
+                let word = |s: Scope, name: &str| {
+                    if s == scope { format!("[{name}]") } else { format!(" {name} ") }
+                };
+                let words = [
+                    word(Scope::Files, "files"),
+                    word(Scope::Conversation, "conversation"),
+                    word(Scope::Both, "both"),
+                ];
                 Line::of(&format!(" {}", self.title), Style::of(Tone::Accent).bold())
                     .beside(Line::of(&format!("{} ", words.join(" ")), Tone::Accent), columns)
             }
@@ -191,7 +214,10 @@ impl Pick {
         };
         let mut lines = vec![head.cut(columns)];
         let room = most.saturating_sub(4).max(3);
-        let from = self.chosen.saturating_sub(room.saturating_sub(1) / 2).min(self.fit.len().saturating_sub(room));
+        let from = self
+            .chosen
+            .saturating_sub(room.saturating_sub(1) / 2)
+            .min(self.fit.len().saturating_sub(room));
         for (n, at) in self.fit.iter().enumerate().skip(from).take(room) {
             let Some(row) = self.rows.get(*at) else { continue };
             let chosen = n == self.chosen;
@@ -202,7 +228,10 @@ impl Pick {
             lines.push(left.beside(Line::of(right, Tone::Quiet), columns.saturating_sub(1)));
             if chosen {
                 lines.extend(
-                    row.below.iter().take(2).map(|text| Line::of(&format!("     {text}"), Tone::Quiet).cut(columns)),
+                    row.below
+                        .iter()
+                        .take(2)
+                        .map(|text| Line::of(&format!("     {text}"), Tone::Quiet).cut(columns)),
                 );
             }
         }

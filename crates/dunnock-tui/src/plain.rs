@@ -95,7 +95,11 @@ impl Plain {
     /// Handles a line of input: an answer, a choice or a prompt.
     async fn line(&mut self, line: &str) -> std::io::Result<()> {
         let word = line.trim();
-        let typing = self.state.panel.as_ref().is_some_and(|p| matches!(p.stage, Stage::Note(_) | Stage::Words(_)));
+        let typing = self
+            .state
+            .panel
+            .as_ref()
+            .is_some_and(|p| matches!(p.stage, Stage::Note(_) | Stage::Words(_)));
         let granting = self.state.panel.as_ref().is_some_and(|p| p.stage == Stage::Always);
         // A single letter answers a question; longer input never does, whatever it starts with.
         let answers = typing || word.chars().count() == 1 || (granting && word.is_empty());
@@ -135,14 +139,20 @@ impl Plain {
                 Effect::Remember(text) => drop(self.app.keep.remember(&text)),
                 Effect::Copy(text) => self.state.out.push(Line::of(&text, Tone::Text)),
                 Effect::Quit => self.quit = true,
-                Effect::Call(_) | Effect::Editor(_) | Effect::Demo | Effect::Suspend | Effect::Redraw => {}
+                Effect::Call(_)
+                | Effect::Editor(_)
+                | Effect::Demo
+                | Effect::Suspend
+                | Effect::Redraw => {}
             }
         }
     }
 
     /// The open question with all its details; empty if there is none.
     fn question(&self) -> String {
-        let (Some(q), Some(p)) = (self.state.question(), &self.state.panel) else { return String::new() };
+        let (Some(q), Some(p)) = (self.state.question(), &self.state.panel) else {
+            return String::new();
+        };
         let session = &self.state.session;
         let mut lines = vec![Line::of(&format!("Question: {}", panel::heading(q)), Tone::Text)];
         match (&p.stage, q.rule()) {

@@ -146,7 +146,8 @@ impl Running {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         self.paint()?;
         while !self.quit {
-            let frame_due = self.dirty.then(|| self.painted.map_or_else(Instant::now, |at| at + FRAME));
+            let frame_due =
+                self.dirty.then(|| self.painted.map_or_else(Instant::now, |at| at + FRAME));
             let wake = [frame_due, self.draft_due].into_iter().flatten().min();
             let sleep = async {
                 match wake {
@@ -236,7 +237,11 @@ impl Running {
         Ok(())
     }
 
-    async fn effect(&mut self, effect: Effect, events: &mut EventStream) -> std::io::Result<Option<Input>> {
+    async fn effect(
+        &mut self,
+        effect: Effect,
+        events: &mut EventStream,
+    ) -> std::io::Result<Option<Input>> {
         match effect {
             Effect::Ask(ask) => {
                 let _ = self.app.asks.send(ask).await;
@@ -285,7 +290,10 @@ impl Running {
         screen::leave();
         #[cfg(unix)]
         {
-            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP);
+            let _ = rustix::process::kill_process(
+                rustix::process::getpid(),
+                rustix::process::Signal::TSTP,
+            );
         }
         self.come_back()
     }
@@ -357,7 +365,9 @@ impl Running {
         let Some(path) = &self.app.figures else { return };
         let all = &mut self.figures.all;
         all.sort_unstable();
-        let part = |percent: usize| all.get((all.len() * percent / 100).min(all.len().saturating_sub(1))).copied();
+        let part = |percent: usize| {
+            all.get((all.len() * percent / 100).min(all.len().saturating_sub(1))).copied()
+        };
         let told = serde_json::json!({
             "frames": self.figures.frames,
             "bytes": self.figures.bytes,
@@ -371,7 +381,9 @@ impl Running {
 
 /// Runs the user's editor on a file in a private folder with a random name.
 async fn edit(text: &str) -> Result<String, String> {
-    let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.trim().is_empty()));
+    let editor = ["VISUAL", "EDITOR"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|v| !v.trim().is_empty()));
     let editor = editor.unwrap_or_else(|| "vi".into());
     let wrong = |error: std::io::Error| format!("could not use the editor: {error}");
     let mut maker = tempfile::Builder::new();
@@ -380,12 +392,10 @@ async fn edit(text: &str) -> Result<String, String> {
     std::fs::write(&file, text).map_err(wrong)?;
     let mut words = editor.split_whitespace();
     let program = words.next().unwrap_or("vi");
-    let status = tokio::process::Command::new(program)
-        .args(words)
-        .arg(&file)
-        .status()
-        .await
-        .map_err(|error| format!("could not start {program} ({error}); set VISUAL or EDITOR"))?;
+    let status =
+        tokio::process::Command::new(program).args(words).arg(&file).status().await.map_err(
+            |error| format!("could not start {program} ({error}); set VISUAL or EDITOR"),
+        )?;
     if !status.success() {
         return Err(format!("{program} ended with {status}; your text is unchanged"));
     }

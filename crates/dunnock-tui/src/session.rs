@@ -9,9 +9,9 @@ use crate::stream::Stream;
 use crate::text::{Line, Style, Tone};
 use crate::words::{about, cents, count, first_line, so_far, usd};
 use dunnock_proto::{
-    Answer, At, CallId, CallPart, Config, Decoded, Delta, EndReason, Event, FinalArgs, Finished, Hash, Isolation,
-    Outcome, Part, Partial, PlanStep, Proof, QuestionId, QuestionKind, Record, Rule, Sandbox, Seq, SessionId, Step,
-    Usage, VerifyArgs,
+    Answer, At, CallId, CallPart, Config, Decoded, Delta, EndReason, Event, FinalArgs, Finished,
+    Hash, Isolation, Outcome, Part, Partial, PlanStep, Proof, QuestionId, QuestionKind, Record,
+    Rule, Sandbox, Seq, SessionId, Step, Usage, VerifyArgs,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -189,7 +189,8 @@ impl Session {
     /// What was asked, what was done, what is pending.
     #[must_use]
     pub fn where_it_stands(&self) -> [(&'static str, String); 3] {
-        let asked = if self.last_asked.is_empty() { "nothing yet".into() } else { self.last_asked.clone() };
+        let asked =
+            if self.last_asked.is_empty() { "nothing yet".into() } else { self.last_asked.clone() };
         let done = match self.answer.trim() {
             "" => format!("{}, no answer yet", count(self.all_steps, "step")),
             answer => first_line(answer),
@@ -209,7 +210,8 @@ impl Session {
         let Some(live) = &self.live else { return Vec::new() };
         let mut lines = Vec::new();
         if !live.reasoning.trim().is_empty() {
-            let from = live.reasoning.ceil_char_boundary(live.reasoning.len().saturating_sub(4_000));
+            let from =
+                live.reasoning.ceil_char_boundary(live.reasoning.len().saturating_sub(4_000));
             lines.extend(thoughts(&live.reasoning[from..], columns));
         }
         let text = live.text.live(columns.saturating_sub(1));
@@ -218,11 +220,20 @@ impl Session {
     }
 
     /// Folds an event into the session; its lines go to `out`.
-    pub fn fact(&mut self, record: &Record, columns: usize, now: u64, out: &mut Vec<Line>) -> Option<SessionChange> {
+    pub fn fact(
+        &mut self,
+        record: &Record,
+        columns: usize,
+        now: u64,
+        out: &mut Vec<Line>,
+    ) -> Option<SessionChange> {
         self.seq = record.envelope.seq;
         // In a past that is not shown, calls and their results no longer matter: the end of the
         // task clears them.
-        let of_calls = matches!(record.envelope.kind.as_str(), "allowed" | "started" | "finished" | "checkpointed");
+        let of_calls = matches!(
+            record.envelope.kind.as_str(),
+            "allowed" | "started" | "finished" | "checkpointed"
+        );
         if columns == UNSEEN && of_calls {
             return None;
         }
@@ -236,7 +247,14 @@ impl Session {
         }
     }
 
-    fn event(&mut self, event: Event, at: At, columns: usize, now: u64, out: &mut Vec<Line>) -> Option<SessionChange> {
+    fn event(
+        &mut self,
+        event: Event,
+        at: At,
+        columns: usize,
+        now: u64,
+        out: &mut Vec<Line>,
+    ) -> Option<SessionChange> {
         match event {
             Event::Created(e) => {
                 self.workspace = e.workspace;
@@ -285,10 +303,16 @@ impl Session {
             }
             Event::OutboxWritten(e) => {
                 self.awaiting_reply = true;
-                let parts = if e.parts > 1 { format!(" ({} parts)", e.parts) } else { String::new() };
+                let parts =
+                    if e.parts > 1 { format!(" ({} parts)", e.parts) } else { String::new() };
                 out.push(Line::empty());
-                out.extend(note(&format!("paste {}{parts} into your chat", e.outbox)).wrap(columns, "", "   "));
-                out.extend(note(&format!("and save its answer as {}", e.inbox)).wrap(columns, "", "   "));
+                out.extend(
+                    note(&format!("paste {}{parts} into your chat", e.outbox))
+                        .wrap(columns, "", "   "),
+                );
+                out.extend(
+                    note(&format!("and save its answer as {}", e.inbox)).wrap(columns, "", "   "),
+                );
             }
             Event::Answered(e) => {
                 self.used(&e.usage);
@@ -309,8 +333,15 @@ impl Session {
                 out.extend(Line::of(&e.error, tone).wrap(columns, " ", " "));
             }
             Event::CheckCalled(e) => {
-                let part = CallPart { id: String::new(), tool: e.tool, args: e.args, recovered: false, fault: None };
-                let command = VerifyArgs::parse(&part.args).map_or_else(|_| part.args.to_string(), |a| a.command);
+                let part = CallPart {
+                    id: String::new(),
+                    tool: e.tool,
+                    args: e.args,
+                    recovered: false,
+                    fault: None,
+                };
+                let command = VerifyArgs::parse(&part.args)
+                    .map_or_else(|_| part.args.to_string(), |a| a.command);
                 self.run.checks.push((e.call, command, None));
                 self.add_call(e.call, Arc::new(part), true);
             }
@@ -325,13 +356,21 @@ impl Session {
                 self.questions.push(Question { id: e.question, kind: e.kind, hash: e.hash });
                 return Some(SessionChange::Asked(e.question));
             }
-            Event::Replied(e) => self.replied(e.question, &e.answer, e.note.as_deref(), columns, out),
+            Event::Replied(e) => {
+                self.replied(e.question, &e.answer, e.note.as_deref(), columns, out)
+            }
             Event::Granted(e) => {
-                out.push(note(&format!("allowed in this session: {} {}", e.rule.tool, e.rule.words.join(" "))));
+                out.push(note(&format!(
+                    "allowed in this session: {} {}",
+                    e.rule.tool,
+                    e.rule.words.join(" ")
+                )));
             }
-            Event::Revoked(e) => {
-                out.push(note(&format!("no longer allowed: {} {}", e.rule.tool, e.rule.words.join(" "))))
-            }
+            Event::Revoked(e) => out.push(note(&format!(
+                "no longer allowed: {} {}",
+                e.rule.tool,
+                e.rule.words.join(" ")
+            ))),
             Event::InterruptRequested(_) => {
                 self.stopping = true;
                 out.push(note("stopping"));
@@ -343,9 +382,15 @@ impl Session {
             Event::Checkpointed(e) => out.extend(e.note.iter().map(|text| note(text))),
             Event::Rewound(e) => {
                 out.push(note("rewound"));
-                out.extend(e.note.iter().flat_map(|text| Line::of(text, Tone::Quiet).wrap(columns, "   ", "   ")));
+                out.extend(
+                    e.note
+                        .iter()
+                        .flat_map(|text| Line::of(text, Tone::Quiet).wrap(columns, "   ", "   ")),
+                );
             }
-            Event::RewindFailed(e) => out.push(Line::of(&format!(" could not rewind: {}", e.error), Tone::Bad)),
+            Event::RewindFailed(e) => {
+                out.push(Line::of(&format!(" could not rewind: {}", e.error), Tone::Bad))
+            }
             Event::CompactionStarted(e) => {
                 self.compacting = e.asked || e.strength == dunnock_proto::Strength::Summarise
             }
@@ -353,7 +398,11 @@ impl Session {
                 self.compacting = false;
                 self.used(&e.usage);
                 let how = if e.summary.is_some() { "summarised" } else { "shortened" };
-                out.push(note(&format!("conversation {how}: {} to {} bytes", about(e.before), about(e.after))));
+                out.push(note(&format!(
+                    "conversation {how}: {} to {} bytes",
+                    about(e.before),
+                    about(e.after)
+                )));
             }
             Event::CompactionFailed(e) => {
                 self.compacting = false;
@@ -368,7 +417,10 @@ impl Session {
             Event::Noticed(e) if !e.sources.is_empty() || e.stalled => {
                 out.push(note(&format!("note to the model: {}", first_line(&e.text))));
             }
-            Event::Noticed(_) | Event::Allowed(_) | Event::RewindRequested(_) | Event::TimerFired(_) => {}
+            Event::Noticed(_)
+            | Event::Allowed(_)
+            | Event::RewindRequested(_)
+            | Event::TimerFired(_) => {}
         }
         None
     }
@@ -379,7 +431,14 @@ impl Session {
         self.stopping = false;
     }
 
-    fn prompted(&mut self, text: &Arc<str>, images: usize, at: At, columns: usize, out: &mut Vec<Line>) {
+    fn prompted(
+        &mut self,
+        text: &Arc<str>,
+        images: usize,
+        at: At,
+        columns: usize,
+        out: &mut Vec<Line>,
+    ) {
         if self.title.is_empty() {
             self.title = first_line(text);
         }
@@ -391,7 +450,9 @@ impl Session {
             n => format!("{text}\n[{}]", count(n, "picture")).into(),
         };
         // While work is in progress, the prompt is shown as queued until the next step sends it.
-        if self.working && (self.asking || self.running().next().is_some() || !self.questions.is_empty()) {
+        if self.working
+            && (self.asking || self.running().next().is_some() || !self.questions.is_empty())
+        {
             self.waiting.push((self.seq, text));
         } else {
             self.begin(at);
@@ -472,7 +533,9 @@ impl Session {
                 self.answer = last.answer.to_string();
                 if columns != UNSEEN {
                     begin_answer(out);
-                    out.extend(render(&last.answer, columns.saturating_sub(1)).into_iter().map(indented));
+                    out.extend(
+                        render(&last.answer, columns.saturating_sub(1)).into_iter().map(indented),
+                    );
                 }
             }
             self.add_call(CallId { step, index }, part.clone(), false);
@@ -485,7 +548,9 @@ impl Session {
         if let Some(check) = self.run.checks.iter_mut().find(|(id, ..)| *id == e.call) {
             check.2 = Some(e.outcome == Outcome::Done);
         }
-        let quiet = matches!(call.part.tool.as_str(), "final_output" | "update_plan" | "ask_person") && !call.harness;
+        let quiet =
+            matches!(call.part.tool.as_str(), "final_output" | "update_plan" | "ask_person")
+                && !call.harness;
         if quiet && e.outcome == Outcome::Done {
             return;
         }
@@ -495,7 +560,14 @@ impl Session {
         out.extend(calls::ended(&call.part, call.harness, e, columns));
     }
 
-    fn replied(&mut self, id: QuestionId, answer: &Answer, note: Option<&str>, columns: usize, out: &mut Vec<Line>) {
+    fn replied(
+        &mut self,
+        id: QuestionId,
+        answer: &Answer,
+        note: Option<&str>,
+        columns: usize,
+        out: &mut Vec<Line>,
+    ) {
         let Some(at) = self.questions.iter().position(|q| q.id == id) else { return };
         let question = self.questions.remove(at);
         let said = match answer {
@@ -521,7 +593,14 @@ impl Session {
         out.extend(line.wrap(columns, "", "   "));
     }
 
-    fn ended(&mut self, why: &EndReason, proof: Proof, at: At, columns: usize, out: &mut Vec<Line>) {
+    fn ended(
+        &mut self,
+        why: &EndReason,
+        proof: Proof,
+        at: At,
+        columns: usize,
+        out: &mut Vec<Line>,
+    ) {
         self.end_stream(columns, out);
         self.tell_waiting(Seq::MAX, columns, out);
         self.live = None;
@@ -546,7 +625,9 @@ impl Session {
                 Some(false) => "failed",
                 None => "not run",
             };
-            line = line.and(&format!("   {command}"), Tone::Text).and(&format!("  {how}"), Tone::Quiet);
+            line = line
+                .and(&format!("   {command}"), Tone::Text)
+                .and(&format!("  {how}"), Tone::Quiet);
         }
         out.push(Line::empty());
         if let EndReason::Failed { error } = why {
@@ -571,8 +652,11 @@ impl Session {
         if self.via_bridge() {
             parts.push("copy and paste".into());
         } else if tokens > 0 {
-            let cached =
-                if run.usage.cached > 0 { format!(" ({} cached)", about(run.usage.cached)) } else { String::new() };
+            let cached = if run.usage.cached > 0 {
+                format!(" ({} cached)", about(run.usage.cached))
+            } else {
+                String::new()
+            };
             parts.push(format!("{} tokens{cached}", about(tokens)));
             parts.push(if run.unknown { "price unknown".into() } else { usd(run.micros) });
         } else {
@@ -587,7 +671,9 @@ impl Session {
     /// Adds a live delta.
     pub fn delta(&mut self, delta: &Delta, columns: usize, out: &mut Vec<Line>) {
         match delta {
-            Delta::Text { step, attempt, offset, text } => self.words(*step, *attempt, *offset, text, columns, out),
+            Delta::Text { step, attempt, offset, text } => {
+                self.words(*step, *attempt, *offset, text, columns, out)
+            }
             Delta::Reasoning { step, attempt, offset, text } => {
                 let live = self.live(*step, *attempt, out);
                 let new = fresh(live.thought, *offset, text);
@@ -616,7 +702,8 @@ impl Session {
     }
 
     fn live(&mut self, step: Step, attempt: u32, out: &mut Vec<Line>) -> &mut Live {
-        let same = self.live.as_ref().is_some_and(|live| live.step == step && live.attempt == attempt);
+        let same =
+            self.live.as_ref().is_some_and(|live| live.step == step && live.attempt == attempt);
         if !same {
             // What a failed attempt printed cannot be removed from the scrollback, so say that it
             // was cut off.
@@ -628,7 +715,15 @@ impl Session {
         self.live.get_or_insert_with(Live::default)
     }
 
-    fn words(&mut self, step: Step, attempt: u32, offset: u64, text: &str, columns: usize, out: &mut Vec<Line>) {
+    fn words(
+        &mut self,
+        step: Step,
+        attempt: u32,
+        offset: u64,
+        text: &str,
+        columns: usize,
+        out: &mut Vec<Line>,
+    ) {
         let live = self.live(step, attempt, out);
         let new = fresh(live.bytes, offset, text);
         if new.is_empty() {

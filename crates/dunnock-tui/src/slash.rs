@@ -46,7 +46,11 @@ pub(crate) fn own(s: &State, text: &str) -> Option<String> {
     }
     let own = s.own.iter().find(|c| c.name == name)?;
     let whole = own.text.replace("$ARGS", rest);
-    Some(if own.text.contains("$ARGS") || rest.is_empty() { whole } else { format!("{whole}\n\n{rest}") })
+    Some(if own.text.contains("$ARGS") || rest.is_empty() {
+        whole
+    } else {
+        format!("{whole}\n\n{rest}")
+    })
 }
 
 fn split(text: &str) -> Option<(&str, &str)> {
@@ -57,7 +61,9 @@ fn split(text: &str) -> Option<(&str, &str)> {
 
 /// Whether a text is a command, and not a path at the start of a sentence.
 pub(crate) fn is_one(text: &str) -> bool {
-    split(text).is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))
+    split(text).is_some_and(|(name, _)| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+    })
 }
 
 /// Runs a command.
@@ -65,7 +71,9 @@ pub(crate) fn run(s: &mut State, text: &str, effects: &mut Vec<Effect>) {
     let Some((name, rest)) = split(text) else { return };
     let Some(command) = known(name) else {
         let near = menu(&s.own, name, 1);
-        let hint = near.first().map_or_else(|| "/help lists all".into(), |(near, _)| format!("did you mean {near}?"));
+        let hint = near
+            .first()
+            .map_or_else(|| "/help lists all".into(), |(near, _)| format!("did you mean {near}?"));
         return wrong(s, &format!("unknown command /{name}; {hint}"));
     };
     let needs = |s: &mut State| match s.session.id.is_some() {
@@ -87,7 +95,9 @@ pub(crate) fn run(s: &mut State, text: &str, effects: &mut Vec<Effect>) {
                 let short = id.as_str().get(..8).unwrap_or_default();
                 let title = s.session.title.clone();
                 s.out.push(Line::empty());
-                s.out.push(note(&format!("saved as {short} “{title}” · /resume {short} to continue")));
+                s.out.push(note(&format!(
+                    "saved as {short} “{title}” · /resume {short} to continue"
+                )));
             }
             switch(s, HostRequest::New, effects);
         }
@@ -114,7 +124,9 @@ pub(crate) fn run(s: &mut State, text: &str, effects: &mut Vec<Effect>) {
         }
         "export" if needs(s) => effects.push(ask(HostRequest::Export)),
         "theme" => theme(s, rest),
-        "demo" if s.session.id.is_some() => s.hint = "the tour needs a new session: type /new".into(),
+        "demo" if s.session.id.is_some() => {
+            s.hint = "the tour needs a new session: type /new".into()
+        }
         "demo" => {
             end_welcome(s);
             effects.push(Effect::Demo);
@@ -175,7 +187,8 @@ fn theme(s: &mut State, rest: &str) {
 fn two_columns(s: &mut State, rows: impl Iterator<Item = (String, String)>) {
     let columns = s.columns();
     for (left, right) in rows {
-        let line = Line::of(&format!(" {left:<26} "), Style::of(Tone::Accent)).and(&right, Tone::Text);
+        let line =
+            Line::of(&format!(" {left:<26} "), Style::of(Tone::Accent)).and(&right, Tone::Text);
         s.out.extend(line.wrap(columns, "", "    "));
     }
 }
@@ -188,10 +201,15 @@ fn heading(s: &mut State, text: &str) {
 fn help(s: &mut State) {
     end_welcome(s);
     heading(s, "Type a task and press enter. While it works, add messages for the next step.");
-    let own: Vec<(String, String)> = s.own.iter().map(|c| (format!("/{}", c.name), c.about.clone())).collect();
+    let own: Vec<(String, String)> =
+        s.own.iter().map(|c| (format!("/{}", c.name), c.about.clone())).collect();
     let ours = COMMANDS.iter().map(|c| (format!("/{} {}", c.name, c.args), c.about.to_owned()));
     two_columns(s, ours.chain(own));
-    let more = [("@", "name a file: @src/main.rs"), ("!", "run your own command: !git status"), ("/keys", "all keys")];
+    let more = [
+        ("@", "name a file: @src/main.rs"),
+        ("!", "run your own command: !git status"),
+        ("/keys", "all keys"),
+    ];
     two_columns(s, more.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())));
 }
 

@@ -228,7 +228,9 @@ impl State {
     /// Whether anything on the screen changes with time.
     #[must_use]
     pub fn moves(&self) -> bool {
-        let at_work = self.session.working && self.session.questions.is_empty() && !self.session.awaiting_reply;
+        let at_work = self.session.working
+            && self.session.questions.is_empty()
+            && !self.session.awaiting_reply;
         at_work || self.shell.is_some() || self.session.compacting
     }
 

@@ -64,8 +64,11 @@ impl Stream {
         match self.fence.take() {
             // The closing fence at the end of the text, without a newline.
             Some(fence)
-                if rest.trim().starts_with(&fence.mark) && rest.trim().trim_start_matches(['`', '~']).is_empty() => {}
-            Some(mut fence) if !rest.is_empty() => out.extend(code_rows(fence.painter.line(&rest), "", columns)),
+                if rest.trim().starts_with(&fence.mark)
+                    && rest.trim().trim_start_matches(['`', '~']).is_empty() => {}
+            Some(mut fence) if !rest.is_empty() => {
+                out.extend(code_rows(fence.painter.line(&rest), "", columns))
+            }
             Some(_) => {}
             None => self.put(render(&rest, columns), &mut out),
         }
@@ -148,7 +151,8 @@ impl Stream {
             && let Some(at) = self.text.find('\n')
         {
             let first: String = self.text.drain(..=at).collect();
-            let mark: String = first.trim_start().chars().take_while(|c| *c == '`' || *c == '~').collect();
+            let mark: String =
+                first.trim_start().chars().take_while(|c| *c == '`' || *c == '~').collect();
             if self.begun {
                 out.push(Line::empty());
             }
@@ -162,8 +166,9 @@ impl Stream {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "# Title\n\nSome *words* that\ngo on.\n\n```rust\nfn main() {\n    let x = 1;\n}\n```\n\n- one\n- two\n\n\
-                        | a | b |\n|---|---|\n| 1 | 2 |\n\nThe end, `x`.\n";
+    const TEXT: &str = "# Title\n\nSome *words* that\ngo on.\n\n```rust\nfn main() {\n    let x = \
+                        1;\n}\n```\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nThe end, \
+                        `x`.\n";
 
     fn plain(lines: &[Line]) -> Vec<String> {
         lines.iter().map(|line| line.plain().trim_end().to_owned()).collect()

@@ -98,7 +98,8 @@ impl Span {
     #[must_use]
     pub fn to(mut self, place: &str) -> Self {
         let plain = place.chars().all(|c| c.is_ascii_graphic());
-        let known = ["https://", "http://", "mailto:"].iter().any(|scheme| place.starts_with(scheme));
+        let known =
+            ["https://", "http://", "mailto:"].iter().any(|scheme| place.starts_with(scheme));
         self.link = (plain && known).then(|| place.to_owned());
         self
     }
@@ -190,10 +191,14 @@ impl Line {
                 used += width(grapheme);
                 let style = Style { reverse: span.style.reverse ^ here, ..span.style };
                 match out.last_mut() {
-                    Some(Span { text, style: last, link }) if *last == style && *link == span.link => {
+                    Some(Span { text, style: last, link })
+                        if *last == style && *link == span.link =>
+                    {
                         text.push_str(grapheme)
                     }
-                    _ => out.push(Span { text: grapheme.to_owned(), style, link: span.link.clone() }),
+                    _ => {
+                        out.push(Span { text: grapheme.to_owned(), style, link: span.link.clone() })
+                    }
                 }
             }
         }
@@ -237,7 +242,15 @@ impl<'a> Wrapping<'a> {
     fn new(columns: usize, first: &str, next: &'a str, words: bool) -> Self {
         let line = if first.is_empty() { Line::empty() } else { Line::of(first, Tone::Text) };
         let used = line.width();
-        Self { columns: columns.max(used + 2), next, words, lines: Vec::new(), line, used, begun: false }
+        Self {
+            columns: columns.max(used + 2),
+            next,
+            words,
+            lines: Vec::new(),
+            line,
+            used,
+            begun: false,
+        }
     }
 
     fn all(mut self, line: &Line) -> Vec<Line> {
@@ -253,7 +266,8 @@ impl<'a> Wrapping<'a> {
     }
 
     fn new_line(&mut self) {
-        let next = if self.next.is_empty() { Line::empty() } else { Line::of(self.next, Tone::Text) };
+        let next =
+            if self.next.is_empty() { Line::empty() } else { Line::of(self.next, Tone::Text) };
         self.used = next.width();
         self.lines.push(std::mem::replace(&mut self.line, next));
         self.begun = false;
@@ -272,7 +286,11 @@ impl<'a> Wrapping<'a> {
             if self.begun {
                 self.new_line();
             }
-            if self.used + wide <= self.columns { self.put(word, span) } else { self.break_up(word, span) }
+            if self.used + wide <= self.columns {
+                self.put(word, span)
+            } else {
+                self.break_up(word, span)
+            }
         }
     }
 
@@ -289,8 +307,14 @@ impl<'a> Wrapping<'a> {
         self.used += width(text);
         self.begun = true;
         match self.line.0.last_mut() {
-            Some(last) if last.style == span.style && last.link == span.link => last.text.push_str(text),
-            _ => self.line.0.push(Span { text: text.to_owned(), style: span.style, link: span.link.clone() }),
+            Some(last) if last.style == span.style && last.link == span.link => {
+                last.text.push_str(text)
+            }
+            _ => self.line.0.push(Span {
+                text: text.to_owned(),
+                style: span.style,
+                link: span.link.clone(),
+            }),
         }
     }
 }
@@ -305,9 +329,10 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
         let (blank, wide) = kind(first);
         let end = match wide {
             true => first.len(),
-            false => {
-                rest.grapheme_indices(true).find(|(_, g)| kind(g) != (blank, wide)).map_or(rest.len(), |(at, _)| at)
-            }
+            false => rest
+                .grapheme_indices(true)
+                .find(|(_, g)| kind(g) != (blank, wide))
+                .map_or(rest.len(), |(at, _)| at),
         };
         let (word, after) = rest.split_at(end);
         rest = after;
@@ -378,7 +403,8 @@ pub fn without_sequences(text: &str) -> String {
     }
     out.push_str(rest);
     // Of a line overwritten with carriage returns, the last version is shown.
-    let drawn = |line: &str| line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default().to_owned();
+    let drawn =
+        |line: &str| line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default().to_owned();
     if out.contains('\r') { out.split('\n').map(drawn).collect::<Vec<_>>().join("\n") } else { out }
 }
 
@@ -398,11 +424,15 @@ fn after_sequence(text: &str) -> &str {
         // Strings end with BEL or ESC \; an unterminated one ends with its line.
         ']' | 'P' | 'X' | '^' | '_' => match body.find(['\u{7}', '\u{1b}', '\n', '\u{9c}']) {
             Some(at) if body[at..].starts_with("\u{1b}\\") => &body[at + 2..],
-            Some(at) if body[at..].starts_with('\n') || body[at..].starts_with('\u{1b}') => &body[at..],
+            Some(at) if body[at..].starts_with('\n') || body[at..].starts_with('\u{1b}') => {
+                &body[at..]
+            }
             Some(at) => &body[at + body[at..].chars().next().map_or(1, char::len_utf8)..],
             None => "",
         },
-        '(' | ')' | '*' | '+' | '#' | '%' | ' ' => &body[body.chars().next().map_or(0, char::len_utf8)..],
+        '(' | ')' | '*' | '+' | '#' | '%' | ' ' => {
+            &body[body.chars().next().map_or(0, char::len_utf8)..]
+        }
         _ => body,
     }
 }
@@ -458,7 +488,13 @@ mod tests {
     fn a_link_goes_only_where_a_click_may() {
         let to = |place: &str| Span::new("x", Tone::Link).to(place).link().map(str::to_owned);
         assert_eq!(to("https://example.org/a?b=c").as_deref(), Some("https://example.org/a?b=c"));
-        for bad in ["javascript:alert(1)", "file:///etc/passwd", "https://x\u{1b}\\", "https://\u{430}pple.com", ""] {
+        for bad in [
+            "javascript:alert(1)",
+            "file:///etc/passwd",
+            "https://x\u{1b}\\",
+            "https://\u{430}pple.com",
+            "",
+        ] {
             assert_eq!(to(bad), None, "{bad}");
         }
     }

@@ -70,7 +70,8 @@ impl Theme {
     /// The SGR code of a tone; empty for the terminal's default colour.
     fn colour(self, tone: Tone) -> &'static str {
         use Tone::{
-            Accent, Added, Bad, Code, Comment, Good, Keyword, Link, Number, Quiet, Quoted, Removed, Text, User, Warn,
+            Accent, Added, Bad, Code, Comment, Good, Keyword, Link, Number, Quiet, Quoted, Removed,
+            Text, User, Warn,
         };
         match (self, tone) {
             (Self::Mono, Quiet | Comment) => "2",
@@ -107,8 +108,13 @@ impl Theme {
 
     fn begin(self, style: Style) -> String {
         let mut codes: Vec<&str> = Vec::new();
-        let marks =
-            [(style.bold, "1"), (style.italic, "3"), (style.underline, "4"), (style.reverse, "7"), (style.strike, "9")];
+        let marks = [
+            (style.bold, "1"),
+            (style.italic, "3"),
+            (style.underline, "4"),
+            (style.reverse, "7"),
+            (style.strike, "9"),
+        ];
         codes.extend(marks.iter().filter(|(on, _)| *on).map(|(_, code)| *code));
         codes.extend(Some(self.colour(style.tone)).filter(|colour| !colour.is_empty()));
         if codes.is_empty() { String::new() } else { format!("\x1b[{}m", codes.join(";")) }
@@ -151,7 +157,11 @@ mod tests {
             colorfgbg: colorfgbg.into(),
             term: "xterm".into(),
         };
-        assert_eq!(Theme::chosen("dark", &env(true, "truecolor", "")), Theme::Mono, "NO_COLOR comes first");
+        assert_eq!(
+            Theme::chosen("dark", &env(true, "truecolor", "")),
+            Theme::Mono,
+            "NO_COLOR comes first"
+        );
         assert_eq!(Theme::chosen("auto", &env(false, "", "0;15")), Theme::Sixteen);
         assert_eq!(Theme::chosen("auto", &env(false, "truecolor", "0;15")), Theme::Light);
         assert_eq!(Theme::chosen("auto", &env(false, "truecolor", "15;0")), Theme::Dark);

@@ -75,7 +75,9 @@ pub(crate) fn send(s: &mut State, command: Command, effects: &mut Vec<Effect>) {
     let id = s.mint();
     // Remember the text, to restore it if the command is refused.
     let words = match &command {
-        Command::Prompt { text, .. } | Command::Reply { answer: Answer::Text { text }, .. } => Some(text.to_string()),
+        Command::Prompt { text, .. } | Command::Reply { answer: Answer::Text { text }, .. } => {
+            Some(text.to_string())
+        }
         Command::Reply { note: Some(note), .. } => Some(note.clone()),
         _ => None,
     };
@@ -98,7 +100,9 @@ fn on_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect>) {
         KeyCode::Char('c') if control => return ctrl_c(s, now, effects),
         KeyCode::Char('z') if control => return effects.push(Effect::Suspend),
         KeyCode::Char('l') if control => return effects.push(Effect::Redraw),
-        KeyCode::Char('d') if control && s.field.is_empty() && s.pick.is_none() => return effects.push(Effect::Quit),
+        KeyCode::Char('d') if control && s.field.is_empty() && s.pick.is_none() => {
+            return effects.push(Effect::Quit);
+        }
         KeyCode::BackTab => return next_mode(s, effects),
         _ => {}
     }
@@ -226,7 +230,9 @@ fn question_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect
             }
             return;
         }
-        KeyCode::Char(_) if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => return,
+        KeyCode::Char(_) if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => {
+            return;
+        }
         _ => {}
     }
     match panel.key(&question, key.code) {
@@ -274,7 +280,9 @@ fn pick_key(s: &mut State, code: KeyCode, effects: &mut Vec<Effect>) {
                 effects.push(Effect::Ask(HostRequest::Sessions(pick.filter.whole())));
             }
         }
-        Picked::Difference(Value::Step(step, _)) => effects.push(Effect::Ask(HostRequest::DiffFrom(step))),
+        Picked::Difference(Value::Step(step, _)) => {
+            effects.push(Effect::Ask(HostRequest::DiffFrom(step)))
+        }
         Picked::Difference(_) => {}
         Picked::Took(value) => {
             s.pick = None;
@@ -300,7 +308,9 @@ fn pick_key(s: &mut State, code: KeyCode, effects: &mut Vec<Effect>) {
 fn menu_key(s: &mut State, key: KeyEvent, effects: &mut Vec<Effect>) -> bool {
     let Some(menu) = &mut s.menu else { return false };
     match key.code {
-        KeyCode::Up => menu.chosen = menu.chosen.checked_sub(1).unwrap_or(menu.rows.len().saturating_sub(1)),
+        KeyCode::Up => {
+            menu.chosen = menu.chosen.checked_sub(1).unwrap_or(menu.rows.len().saturating_sub(1))
+        }
         KeyCode::Down => menu.chosen = (menu.chosen + 1) % menu.rows.len().max(1),
         KeyCode::Esc => s.menu_closed = Some(s.field.text().to_owned()),
         KeyCode::Tab | KeyCode::Enter => {
@@ -401,7 +411,8 @@ fn paste(s: &mut State, text: &str, now: u64) {
         text.chars().filter(|c| !c.is_control()).for_each(|c| drop(pick.key(KeyCode::Char(c))));
         return;
     }
-    if let Some(Panel { stage: panel::Stage::Note(field) | panel::Stage::Words(field), .. }) = &mut s.panel
+    if let Some(Panel { stage: panel::Stage::Note(field) | panel::Stage::Words(field), .. }) =
+        &mut s.panel
         && s.focus == Focus::Question
     {
         return field.insert(text);
@@ -423,7 +434,8 @@ fn paste(s: &mut State, text: &str, now: u64) {
 
 /// The path of an image file that was dropped on the terminal, which pastes its path.
 fn picture(text: &str) -> Option<String> {
-    let path = text.trim().trim_matches(['\'', '"']).trim_start_matches("file://").replace("\\ ", " ");
+    let path =
+        text.trim().trim_matches(['\'', '"']).trim_start_matches("file://").replace("\\ ", " ");
     let ending = path.rsplit('.').next().unwrap_or_default().to_lowercase();
     let known = matches!(ending.as_str(), "png" | "jpg" | "jpeg" | "gif" | "webp");
     (known && path.starts_with('/') && !path.contains('\n')).then_some(path)
@@ -444,13 +456,20 @@ fn submit(s: &mut State, effects: &mut Vec<Effect>) {
     }
     match slash::own(s, &text) {
         Some(words) => prompt(s, words, pictures, effects),
-        None if text.starts_with('/') && !text.contains('\n') && slash::is_one(&text) => slash::run(s, &text, effects),
+        None if text.starts_with('/') && !text.contains('\n') && slash::is_one(&text) => {
+            slash::run(s, &text, effects)
+        }
         None => prompt(s, text, pictures, effects),
     }
 }
 
 /// Sends a prompt to the session, or starts one.
-pub(crate) fn prompt(s: &mut State, text: String, pictures: Vec<String>, effects: &mut Vec<Effect>) {
+pub(crate) fn prompt(
+    s: &mut State,
+    text: String,
+    pictures: Vec<String>,
+    effects: &mut Vec<Effect>,
+) {
     if s.demo {
         s.hint = "the tour is running; esc ends it".into();
         s.field = Field::holding(&text);
@@ -491,8 +510,9 @@ fn refresh_menu(s: &mut State, effects: &mut Vec<Effect>) {
         return;
     }
     let before = &text[..s.field.at()];
-    let word =
-        before.rfind(char::is_whitespace).map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+    let word = before
+        .rfind(char::is_whitespace)
+        .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
     let typed = before[word..].to_owned();
     let rows = if word == 0 && typed.starts_with('/') && !typed[1..].contains('/') {
         slash::menu(&s.own, &typed[1..], 100)
@@ -500,7 +520,10 @@ fn refresh_menu(s: &mut State, effects: &mut Vec<Effect>) {
         match &s.files {
             Some(files) => {
                 let best = fuzzy::best(name, files.iter().map(String::as_str), ROWS, true);
-                best.iter().filter_map(|at| files.get(*at)).map(|f| (format!("@{f}"), String::new())).collect()
+                best.iter()
+                    .filter_map(|at| files.get(*at))
+                    .map(|f| (format!("@{f}"), String::new()))
+                    .collect()
             }
             None => {
                 s.files = Some(Vec::new());
@@ -527,7 +550,8 @@ fn refresh_panel(s: &mut State, now: u64) {
         let before = s.panel.take();
         let had = before.is_some();
         // Answered elsewhere: restore what was typed for it.
-        if let Some(Panel { stage: panel::Stage::Note(typed) | panel::Stage::Words(typed), .. }) = before
+        if let Some(Panel { stage: panel::Stage::Note(typed) | panel::Stage::Words(typed), .. }) =
+            before
             && !typed.is_empty()
         {
             give_back(s, &typed.whole());

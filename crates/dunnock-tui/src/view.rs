@@ -80,7 +80,8 @@ fn above(s: &State, columns: usize, now: u64, room: usize) -> Vec<Line> {
     }
     if let Some(shell) = &s.shell {
         let time = so_far(if shell.began == 0 { 0 } else { now.saturating_sub(shell.began) });
-        let left = Line::of(" ! ", Style::of(Tone::User).bold()).and(&first_line(&shell.command), Tone::User);
+        let left = Line::of(" ! ", Style::of(Tone::User).bold())
+            .and(&first_line(&shell.command), Tone::User);
         lines.push(left.beside(Line::of(&time, Tone::Quiet), columns));
         lines.extend(calls::output(&shell.text, 6, columns));
     }
@@ -93,7 +94,9 @@ fn above(s: &State, columns: usize, now: u64, room: usize) -> Vec<Line> {
             "active" => ("▸", Tone::Accent),
             _ => ("☐", Tone::Text),
         };
-        lines.push(Line::of(&format!(" {mark} "), tone).and(&first_line(&step.text), tone).cut(columns));
+        lines.push(
+            Line::of(&format!(" {mark} "), tone).and(&first_line(&step.text), tone).cut(columns),
+        );
     }
     for (_, text) in &s.session.waiting {
         lines.push(
@@ -123,7 +126,8 @@ fn field(s: &State, columns: usize, below: &mut View) {
     for (n, row) in shown.rows.iter().enumerate().skip(from).take(most) {
         let mark = if n == 0 { mark } else { "   " };
         let mut line =
-            Line::of(mark, Style::of(if focused { Tone::Accent } else { Tone::Quiet }).bold()).and(row, Tone::Text);
+            Line::of(mark, Style::of(if focused { Tone::Accent } else { Tone::Quiet }).bold())
+                .and(row, Tone::Text);
         if s.field.is_empty() {
             line = line.and(placeholder(s), Tone::Quiet).cut(columns);
         }
@@ -151,13 +155,22 @@ fn placeholder(s: &State) -> &'static str {
 fn menu(s: &State, columns: usize, below: &mut View) {
     let Some(menu) = &s.menu else { return };
     let from = (menu.chosen + 1).saturating_sub(MENU);
-    let wide = menu.rows.iter().map(|(name, _)| crate::text::width(name)).max().unwrap_or(0).min(columns / 2);
+    let wide = menu
+        .rows
+        .iter()
+        .map(|(name, _)| crate::text::width(name))
+        .max()
+        .unwrap_or(0)
+        .min(columns / 2);
     for (n, (name, what)) in menu.rows.iter().enumerate().skip(from).take(MENU) {
         let chosen = n == menu.chosen;
         let mark = if chosen { " › " } else { "   " };
         let style = if chosen { Style::of(Tone::Accent).bold() } else { Style::default() };
         let gap = " ".repeat(wide.saturating_sub(crate::text::width(name)) + 2);
-        let line = Line::of(mark, Tone::Accent).and(name, style).and(&gap, Tone::Text).and(what, Tone::Quiet);
+        let line = Line::of(mark, Tone::Accent)
+            .and(name, style)
+            .and(&gap, Tone::Text)
+            .and(what, Tone::Quiet);
         below.lines.push(line.cut(columns));
     }
     let more = menu.rows.len().saturating_sub(from + MENU);
@@ -178,7 +191,9 @@ fn parts(s: &State, q: &Question, columns: usize) -> (Vec<Line>, Vec<Line>, Vec<
         (Stage::Explain, _) => Vec::new(),
         (Stage::Always, Some(rule)) => {
             let mut lines = vec![Line::of("Always allow, without asking:", Tone::Quiet)];
-            lines.extend(Line::of(&rule.words(), Style::of(Tone::Warn).bold()).wrap(inner, "  ", "  "));
+            lines.extend(
+                Line::of(&rule.words(), Style::of(Tone::Warn).bold()).wrap(inner, "  ", "  "),
+            );
             lines.extend(Line::of(panel::RULE, Tone::Quiet).wrap(inner, "", ""));
             lines
         }
@@ -248,7 +263,8 @@ fn question(s: &State, columns: usize, below: &mut View) {
         out.and(&" ".repeat(gap), Tone::Text).and(" │", tone)
     };
     list_of_many(s, q, columns, below);
-    let title = Some(panel::heading(q)).filter(|title| crate::text::width(title) <= heading_room(columns));
+    let title =
+        Some(panel::heading(q)).filter(|title| crate::text::width(title) <= heading_room(columns));
     let dash = |used: usize| "─".repeat(columns.saturating_sub(used + 5));
     below.lines.push(match title {
         Some(title) => Line::of("╭ ", tone)
@@ -263,7 +279,9 @@ fn question(s: &State, columns: usize, below: &mut View) {
         let text = match (panel.offset, rest) {
             (0, below) => format!("… {} below: pgdn", count(below, "more line")),
             (above, 0) => format!("… {} above: pgup", count(above, "line")),
-            (above, below) => format!("… {} above, {below} below: pgup, pgdn", count(above, "line")),
+            (above, below) => {
+                format!("… {} above, {below} below: pgup, pgdn", count(above, "line"))
+            }
         };
         below.lines.push(edge(Line::of(&text, Style::of(Tone::Warn).bold()).cut(inner)));
     }
@@ -285,9 +303,11 @@ fn list_of_many(s: &State, q: &Question, columns: usize, below: &mut View) {
     let from = at.saturating_sub(LISTED / 2).min(all.len().saturating_sub(LISTED));
     for (n, other) in all.iter().enumerate().skip(from).take(LISTED) {
         let what = match other.kind.approval() {
-            Some(approval) => {
-                s.session.call(approval.call).map(|c| calls::title(&c.part, c.harness)).unwrap_or_default()
-            }
+            Some(approval) => s
+                .session
+                .call(approval.call)
+                .map(|c| calls::title(&c.part, c.harness))
+                .unwrap_or_default(),
             None => other.kind.view().text.unwrap_or_default(),
         };
         let (mark, tone) = if n == at { (" ▸ ", Tone::Warn) } else { ("   ", Tone::Quiet) };
@@ -326,7 +346,8 @@ fn status(s: &State, columns: usize, now: u64) -> Line {
     };
     let model = short(&crate::text::one_line(&model), columns / 3);
     if !wide {
-        let mut parts = vec![mode(s.approvals()).to_owned(), level.trim_start_matches("sandbox ").to_owned()];
+        let mut parts =
+            vec![mode(s.approvals()).to_owned(), level.trim_start_matches("sandbox ").to_owned()];
         parts.extend(full.map(|f| f.trim_start_matches("context ").to_owned()));
         parts.extend(cost.filter(|_| !session.via_bridge()));
         let sign = match () {
@@ -369,8 +390,16 @@ fn doing(s: &State, now: u64) -> Option<(&'static str, String, Tone)> {
     let spin = SPIN[usize::try_from(s.tick % 4).unwrap_or(0)];
     if !session.questions.is_empty() {
         let waits = session.questions.len();
-        let at = s.panel.as_ref().and_then(|p| session.questions.iter().position(|q| q.id == p.id)).unwrap_or(0);
-        return Some(("?", format!("waiting for you · {}/{waits} · {}", at + 1, mode(s.approvals())), Tone::Warn));
+        let at = s
+            .panel
+            .as_ref()
+            .and_then(|p| session.questions.iter().position(|q| q.id == p.id))
+            .unwrap_or(0);
+        return Some((
+            "?",
+            format!("waiting for you · {}/{waits} · {}", at + 1, mode(s.approvals())),
+            Tone::Warn,
+        ));
     }
     let since = s.shell.as_ref().map(|shell| shell.began).filter(|at| *at > 0).or(s.busy_since);
     let time = since.map(|since| so_far(now.saturating_sub(since))).unwrap_or_default();
@@ -391,7 +420,11 @@ fn doing(s: &State, now: u64) -> Option<(&'static str, String, Tone)> {
     } else if !session.said.is_empty() {
         return Some((spin, first_line(&session.said), Tone::Accent));
     } else if session.awaiting_reply {
-        return Some(("●", "waiting for the answer from your chat · esc cancels it".to_owned(), Tone::Warn));
+        return Some((
+            "●",
+            "waiting for the answer from your chat · esc cancels it".to_owned(),
+            Tone::Warn,
+        ));
     } else {
         "thinking"
     };

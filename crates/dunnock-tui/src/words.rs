@@ -101,8 +101,11 @@ fn words_of(value: &Value) -> Option<String> {
 
 /// Paths named in the headers of a patch.
 fn patched(patch: &str) -> String {
-    let heads = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ", "+++ b/"];
-    let path = |line: &str| heads.iter().find_map(|head| line.strip_prefix(head)).map(|path| path.trim().to_owned());
+    let heads =
+        ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ", "+++ b/"];
+    let path = |line: &str| {
+        heads.iter().find_map(|head| line.strip_prefix(head)).map(|path| path.trim().to_owned())
+    };
     patch.lines().filter_map(path).collect::<Vec<_>>().join(", ")
 }
 
@@ -137,7 +140,9 @@ pub fn shown_arguments(call: &CallPart) -> Vec<(Option<String>, String)> {
     let text = |value: &Value| match value.as_str() {
         // Multi-line text goes below the name; text with other control characters is escaped as
         // JSON.
-        Some(text) if text.trim_end_matches('\n').contains('\n') => format!("\n  {}", text.replace('\n', "\n  ")),
+        Some(text) if text.trim_end_matches('\n').contains('\n') => {
+            format!("\n  {}", text.replace('\n', "\n  "))
+        }
         Some(text) if !text.chars().any(char::is_control) => text.to_owned(),
         _ => value.to_string(),
     };
@@ -154,15 +159,20 @@ pub fn gist(call: &CallPart) -> String {
     match call.tool.as_str() {
         "shell" | "process_start" => text("command"),
         "process_read" | "process_stop" => args.get("process").map(ToString::to_string),
-        "process_write" => text("text").map(|said| format!("{} {said:?}", args.get("process").unwrap_or(&Value::Null))),
-        "search_text" => {
-            text("pattern").map(|p| format!("{p:?}{}", text("path").map_or(String::new(), |p| format!(" in {p}"))))
-        }
+        "process_write" => text("text")
+            .map(|said| format!("{} {said:?}", args.get("process").unwrap_or(&Value::Null))),
+        "search_text" => text("pattern").map(|p| {
+            format!("{p:?}{}", text("path").map_or(String::new(), |p| format!(" in {p}")))
+        }),
         "list_files" => Some(text("glob").or_else(|| text("path")).unwrap_or_else(|| ".".into())),
         "move_file" => text("path").zip(text("to")).map(|(from, to)| format!("{from} to {to}")),
-        "apply_patch" => text("patch").map(|patch| patched(&patch)).filter(|paths| !paths.is_empty()),
+        "apply_patch" => {
+            text("patch").map(|patch| patched(&patch)).filter(|paths| !paths.is_empty())
+        }
         "git_status" => Some(String::new()),
-        "git_diff" => Some([text("commit"), text("path")].into_iter().flatten().collect::<Vec<_>>().join(" ")),
+        "git_diff" => {
+            Some([text("commit"), text("path")].into_iter().flatten().collect::<Vec<_>>().join(" "))
+        }
         "ask_person" => text("question"),
         "final_output" => text("answer"),
         "update_plan" => {

@@ -12,7 +12,8 @@ fn asked(t: &Tape, want: &HostRequest) -> bool {
 
 fn asking() -> Tape {
     let mut t = Tape::new(80, 30);
-    let approval = Approval { rule: Some(rule(&["make"])), ..approval(RequestKind::Command, Reason::ModeAsk) };
+    let approval =
+        Approval { rule: Some(rule(&["make"])), ..approval(RequestKind::Command, Reason::ModeAsk) };
     t.working().asks("shell", json!({"command": "make"}), approval);
     t.wait(400);
     t
@@ -54,7 +55,10 @@ fn each_key_of_an_approval_does_what_it_says() {
     assert_eq!(answers(&t), [(Answer::Always { rule }, None)]);
     let mut t = asking();
     t.key(KeyCode::Char('a')).key(KeyCode::Esc).key(KeyCode::Char('e'));
-    assert!(answers(&t).is_empty() && t.commands().is_empty(), "esc goes back, it does not stop the work");
+    assert!(
+        answers(&t).is_empty() && t.commands().is_empty(),
+        "esc goes back, it does not stop the work"
+    );
     t.key(KeyCode::Char('y'));
     assert_eq!(answers(&t), [(Answer::Yes, None)], "explained, it can be answered");
 }
@@ -64,7 +68,9 @@ fn an_answer_names_the_question_that_was_shown() {
     let mut t = asking();
     t.key(KeyCode::Char('y'));
     let hash = t.state.session.questions[0].hash;
-    assert!(matches!(t.commands()[0], Command::Reply { question: QuestionId(1), hash: h, .. } if h == hash));
+    assert!(
+        matches!(t.commands()[0], Command::Reply { question: QuestionId(1), hash: h, .. } if h == hash)
+    );
 }
 
 #[test]
@@ -86,14 +92,16 @@ fn what_is_typed_before_the_question_is_no_answer() {
 fn a_rule_is_granted_only_where_it_is_seen() {
     let mut t = Tape::new(60, 20);
     let command: String = (1..=60).map(|n| format!("echo {n}\n")).collect();
-    let approval = Approval { rule: Some(rule(&["echo"])), ..approval(RequestKind::Command, Reason::ModeAsk) };
+    let approval =
+        Approval { rule: Some(rule(&["echo"])), ..approval(RequestKind::Command, Reason::ModeAsk) };
     t.working().asks("shell", json!({ "command": command }), approval).wait(400);
     for _ in 0..40 {
         t.wait(400).key(KeyCode::PageDown);
     }
     t.key(KeyCode::Char('a'));
     assert!(
-        t.screen().contains("commands that start with \"echo\"") && t.screen().contains("Always allow"),
+        t.screen().contains("commands that start with \"echo\"")
+            && t.screen().contains("Always allow"),
         "{}",
         t.screen()
     );
@@ -124,7 +132,12 @@ fn what_is_pressed_while_another_session_opens_goes_nowhere_else() {
     t.type_in("/new").key(KeyCode::Enter);
     assert!(asked(&t, &HostRequest::New));
     let before = t.commands().len();
-    t.wait(400).key(KeyCode::BackTab).key(KeyCode::Esc).key(KeyCode::Tab).wait(400).key(KeyCode::Char('y'));
+    t.wait(400)
+        .key(KeyCode::BackTab)
+        .key(KeyCode::Esc)
+        .key(KeyCode::Tab)
+        .wait(400)
+        .key(KeyCode::Char('y'));
     assert_eq!(t.commands().len(), before, "neither a mode, nor a stop, nor a yes");
 }
 
@@ -178,11 +191,18 @@ fn why_it_asks_cannot_be_forged() {
     let mut t = Tape::new(80, 30);
     let command = "git push 'x\nwhy      the model is trusted\nsandbox  full sandbox'";
     let reason = Reason::ContactsRemote { command: "git push".into() };
-    t.working().asks("shell", json!({ "command": command }), approval(RequestKind::Network, reason));
+    t.working().asks(
+        "shell",
+        json!({ "command": command }),
+        approval(RequestKind::Network, reason),
+    );
     let screen = t.wait(400).screen();
     // What the model wrote is above what we say, and never below it.
     let at = |text: &str| screen.find(text).unwrap_or_else(|| panic!("{text}\n{screen}"));
-    assert!(at("the model is trusted") < at("why      git push contacts a remote repository"), "{screen}");
+    assert!(
+        at("the model is trusted") < at("why      git push contacts a remote repository"),
+        "{screen}"
+    );
     assert_eq!(screen.matches("git push contacts").count(), 1, "{screen}");
 }
 
@@ -199,7 +219,11 @@ fn a_past_of_many_facts_is_read_without_drawing_it() {
         t.fact(Finished { ms: 500, ..Finished::plain(id(n, 0), Outcome::Done, "ok\n") });
     }
     let screen = t.screen();
-    assert!(screen.contains("Resumed") && screen.lines().count() < 200, "{}", screen.lines().count());
+    assert!(
+        screen.contains("Resumed") && screen.lines().count() < 200,
+        "{}",
+        screen.lines().count()
+    );
 }
 
 #[test]
@@ -210,7 +234,11 @@ fn what_was_typed_for_a_question_that_another_answered_is_kept() {
     assert_eq!(t.state.field.text(), "rather ninja");
     let mut t = asking();
     t.key(KeyCode::Char('t')).type_in("rather ninja").key(KeyCode::Enter);
-    t.fact(Replied { question: QuestionId(1), answer: Answer::No, note: Some("rather ninja".into()) });
+    t.fact(Replied {
+        question: QuestionId(1),
+        answer: Answer::No,
+        note: Some("rather ninja".into()),
+    });
     assert!(t.state.field.is_empty(), "what was sent is not");
 }
 
@@ -263,7 +291,11 @@ fn ctrl_c_once_stops_or_empties_and_twice_quits() {
     assert_eq!(t.state.field.text(), "half", "it can be put back");
     let mut t = Tape::new(80, 24);
     t.working().type_in("half").control('c');
-    assert_eq!((t.commands(), t.state.field.text()), (vec![Command::Interrupt], "half"), "nothing that was typed goes");
+    assert_eq!(
+        (t.commands(), t.state.field.text()),
+        (vec![Command::Interrupt], "half"),
+        "nothing that was typed goes"
+    );
     assert!(!t.effects.contains(&Effect::Quit));
     t.wait(300).control('c');
     assert!(t.effects.contains(&Effect::Quit));
@@ -362,7 +394,10 @@ fn every_key_of_the_table_does_something() {
                         t.asks_plain(json!({"command": "make"})).wait(400);
                     }
                     // Words on both sides of the cursor, except where the field must be empty.
-                    if !matches!(key, "ctrl-d" | "/" | "@" | "!" | "up" | "down" | "esc esc" | "ctrl-c" | "tab") {
+                    if !matches!(
+                        key,
+                        "ctrl-d" | "/" | "@" | "!" | "up" | "down" | "esc esc" | "ctrl-c" | "tab"
+                    ) {
                         t.type_in("one two").control('w').type_in("two").key(KeyCode::Left);
                     }
                     t
@@ -375,7 +410,10 @@ fn every_key_of_the_table_does_something() {
                 let command: String = (1..=300).map(|n| format!("echo {n}\n")).collect();
                 t.working().answered(
                     1,
-                    vec![call("shell", json!({ "command": command })), call("shell", json!({ "command": command }))],
+                    vec![
+                        call("shell", json!({ "command": command })),
+                        call("shell", json!({ "command": command })),
+                    ],
                 );
                 t.question(approval_of(id(1, 0)));
                 t.question(approval_of(id(1, 1)));
@@ -390,7 +428,11 @@ fn every_key_of_the_table_does_something() {
             }
             let (before, effects) = (t.screen(), t.effects.len());
             press(&mut t, key);
-            assert!(t.screen() != before || t.effects.len() > effects, "{key} ({}) does nothing", help.place.name());
+            assert!(
+                t.screen() != before || t.effects.len() > effects,
+                "{key} ({}) does nothing",
+                help.place.name()
+            );
         }
     }
     println!("{} rows of keys", KEYS.len());

@@ -62,7 +62,11 @@ fn everywhere(text: &str, theme: Theme) -> String {
     for n in 0..4u16 {
         t.fact(Finished {
             exit: Some(1),
-            ..Finished::plain(id(1, n), if n % 2 == 0 { Outcome::Failed } else { Outcome::Done }, text)
+            ..Finished::plain(
+                id(1, n),
+                if n % 2 == 0 { Outcome::Failed } else { Outcome::Done },
+                text,
+            )
         });
     }
     // A call that waits, with everything that is said of it.
@@ -100,7 +104,8 @@ fn everywhere(text: &str, theme: Theme) -> String {
         age: text.into(),
         excerpt: text.into(),
     };
-    t.key(crossterm::event::KeyCode::Esc).told(dunnock_tui::HostEvent::Sessions(String::new(), vec![row]));
+    t.key(crossterm::event::KeyCode::Esc)
+        .told(dunnock_tui::HostEvent::Sessions(String::new(), vec![row]));
     out.push_str(&t.painted());
     t.key(crossterm::event::KeyCode::Esc);
     let branch = Some(text.to_owned());
@@ -109,7 +114,11 @@ fn everywhere(text: &str, theme: Theme) -> String {
         folder: text.into(),
         ..crate::tape::welcome()
     }));
-    t.fact(Ended { reason: EndReason::Failed { error: text.into() }, proof: Proof::None, hold: false });
+    t.fact(Ended {
+        reason: EndReason::Failed { error: text.into() },
+        proof: Proof::None,
+        hold: false,
+    });
     out.push_str(&t.painted());
     out.replace('␛', "\u{1b}")
 }
@@ -122,7 +131,10 @@ fn no_sequence_of_a_models_or_a_programs_reaches_the_terminal() {
         }
     }
     assert!(clean(&everywhere("plain", Theme::Light)));
-    assert!(!clean("\u{1b}[2J") && !clean("\r") && !clean("\u{1b}]52;c;x\u{7}"), "this test can fail");
+    assert!(
+        !clean("\u{1b}[2J") && !clean("\r") && !clean("\u{1b}]52;c;x\u{7}"),
+        "this test can fail"
+    );
 }
 
 #[test]
@@ -135,7 +147,9 @@ fn any_bytes_at_all_are_drawn_without_harm() {
             let n = u32::try_from(seed >> 40).unwrap_or(0);
             let c = match n % 5 {
                 0 => char::from_u32(n / 5 % 0x20),
-                1 => ['[', ']', '\u{1b}', ';', '`', '|', '*', '#', '\n', '\u{9b}'].get((n / 5 % 10) as usize).copied(),
+                1 => ['[', ']', '\u{1b}', ';', '`', '|', '*', '#', '\n', '\u{9b}']
+                    .get((n / 5 % 10) as usize)
+                    .copied(),
                 2 => char::from_u32(n / 5 % 0x3000),
                 _ => char::from_u32(0x20 + n / 5 % 0x5f),
             };

@@ -1,4 +1,5 @@
-//! Screens as people see them, held word for word. `DUNNOCK_BLESS=1` writes them anew; then look at each that changed.
+//! Screens as people see them, held word for word. `DUNNOCK_BLESS=1` writes them anew; then look at
+//! each that changed.
 
 use crate::tape::{FRAMES, Tape, approval, approval_of, call, config, id, say};
 use crossterm::event::KeyCode;
@@ -24,7 +25,12 @@ fn shell(command: &str) -> serde_json::Value {
 /// A conversation that a person carries, with a request handed over.
 fn carried(columns: u16) -> Tape {
     let mut t = Tape::new(columns, 24);
-    let bridge = Bridge { folder: "/home/ada/webshop/.dunnock/bridge".into(), timeout: 60, output: 4000, size: 12000 };
+    let bridge = Bridge {
+        folder: "/home/ada/webshop/.dunnock/bridge".into(),
+        timeout: 60,
+        output: 4000,
+        size: 12000,
+    };
     t.begun(Config { model: "bridge/chat".into(), price: None, bridge: Some(bridge), ..config() });
     t.fact(Prompted { text: "Fix the date test".into(), images: Vec::new() }).step(1);
     t.fact(OutboxWritten {
@@ -42,16 +48,28 @@ fn unmeasured(t: &mut Tape) -> &mut Tape {
     let usage = Usage::default();
     let (attempts, model, wire) = (Vec::new(), "a/b".into(), "chat".into());
     let (step, request) = (Step(1), Hash::ZERO);
-    t.fact(Answered { step, attempts, model, wire, parts, stop: Stop::End, usage, request, raw: None });
+    t.fact(Answered {
+        step,
+        attempts,
+        model,
+        wire,
+        parts,
+        stop: Stop::End,
+        usage,
+        request,
+        raw: None,
+    });
     t.fact(Ended { reason: EndReason::Done, proof: Proof::None, hold: false })
 }
 
 fn waiting(columns: u16, rows: u16) -> Tape {
     let mut t = Tape::new(columns, rows);
     let network = Access { network: true, ..Access::NOTHING };
-    let rule = Rule { tool: "shell".into(), words: vec!["cargo".into(), "add".into()], access: network };
+    let rule =
+        Rule { tool: "shell".into(), words: vec!["cargo".into(), "add".into()], access: network };
     let reason = Reason::UsesNetwork { program: "cargo".into() };
-    let approval = Approval { access: network, rule: Some(rule), ..approval(RequestKind::Network, reason) };
+    let approval =
+        Approval { access: network, rule: Some(rule), ..approval(RequestKind::Network, reason) };
     t.working().asks("shell", shell("cargo add time@0.3"), approval);
     t.wait(400);
     t
@@ -76,7 +94,11 @@ fn markdown(columns: u16, theme: Theme) -> Tape {
 fn done(proof: Proof, why: EndReason) -> Tape {
     let mut t = Tape::new(80, 24);
     t.working().answered(1, vec![call("replace_text", edit())]).started(id(1, 0));
-    t.fact(Finished { diff: Some(Hash::ZERO), ms: 4, ..Finished::plain(id(1, 0), Outcome::Done, "replaced 1 place") });
+    t.fact(Finished {
+        diff: Some(Hash::ZERO),
+        ms: 4,
+        ..Finished::plain(id(1, 0), Outcome::Done, "replaced 1 place")
+    });
     t.step(2).answered(2, vec![say("The month arithmetic now stays on the last day.")]);
     if proof != Proof::None {
         let args = VerifyArgs { command: "cargo test --all".into() }.text().into();
@@ -108,21 +130,24 @@ fn running(columns: u16) -> Tape {
         call: id(1, 0),
         offset: 0,
         stream: "out".into(),
-        text: "   Compiling webshop v0.4.0\n\u{1b}[32m    Finished\u{1b}[0m test\n     Running tests/dates.rs\n".into(),
+        text: "   Compiling webshop v0.4.0\n\u{1b}[32m    Finished\u{1b}[0m test\n     Running \
+               tests/dates.rs\n"
+            .into(),
     });
     t.wait(3_200);
     t
 }
 
 fn sessions() -> Vec<SessionRow> {
-    let row = |n: u8, title: &str, workspace: &str, status: &str, age: &str, excerpt: &str| SessionRow {
-        id: SessionId::from_random([n; 16]),
-        title: title.into(),
-        workspace: workspace.into(),
-        status: status.into(),
-        age: age.into(),
-        excerpt: excerpt.into(),
-    };
+    let row =
+        |n: u8, title: &str, workspace: &str, status: &str, age: &str, excerpt: &str| SessionRow {
+            id: SessionId::from_random([n; 16]),
+            title: title.into(),
+            workspace: workspace.into(),
+            status: status.into(),
+            age: age.into(),
+            excerpt: excerpt.into(),
+        };
     vec![
         row(1, "Make the failing date test pass", "~/webshop", "waiting", "9 h ago", ""),
         row(2, "Why is the build slow?", "~/compiler", "done", "2 d ago", "… the linker takes …"),
@@ -154,7 +179,13 @@ const SCENES: &[Scene] = &[
             "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or".into(),
             "start a local server (Ollama, llama.cpp): it is found automatically".into(),
         ];
-        let w = Welcome { model: None, found: Vec::new(), notes: Vec::new(), missing, ..crate::tape::welcome() };
+        let w = Welcome {
+            model: None,
+            found: Vec::new(),
+            notes: Vec::new(),
+            missing,
+            ..crate::tape::welcome()
+        };
         Tape::new(80, 24).told(HostEvent::Welcome(w)).screen()
     }),
     ("typing_several_lines", || {
@@ -174,16 +205,22 @@ const SCENES: &[Scene] = &[
             .screen()
     }),
     ("a_picture_is_named", || {
-        Tape::new(60, 20).welcome().input(dunnock_tui::Input::Paste("/home/ada/shot one.png".into())).screen()
+        Tape::new(60, 20)
+            .welcome()
+            .input(dunnock_tui::Input::Paste("/home/ada/shot one.png".into()))
+            .screen()
     }),
     ("streaming", || {
         let mut t = Tape::new(80, 24);
-        let first = "The clamp is missing in `add_months`.\n\nI'll look at the callers first, and then ";
+        let first =
+            "The clamp is missing in `add_months`.\n\nI'll look at the callers first, and then ";
         t.working().text(1, 0, first).wait(1_500).screen()
     }),
     ("streaming_code", || {
         let mut t = Tape::new(80, 24);
-        t.working().text(1, 0, "Like this:\n\n```rust\nfn clamp(day: u8) -> u8 {\n    day.min(").screen()
+        t.working()
+            .text(1, 0, "Like this:\n\n```rust\nfn clamp(day: u8) -> u8 {\n    day.min(")
+            .screen()
     }),
     ("streaming_is_cut_to_the_screen", || {
         let mut t = Tape::new(60, 12);
@@ -191,7 +228,12 @@ const SCENES: &[Scene] = &[
     }),
     ("reasoning", || {
         let mut t = Tape::new(80, 24);
-        t.working().thought(1, "the failing case adds one month to 31 January, so the day has to be clamped").screen()
+        t.working()
+            .thought(
+                1,
+                "the failing case adds one month to 31 January, so the day has to be clamped",
+            )
+            .screen()
     }),
     ("reasoning_then_words", || {
         let mut t = Tape::new(80, 24);
@@ -211,7 +253,11 @@ const SCENES: &[Scene] = &[
         }
         let step = |text: &str, state: &str| PlanStep { text: text.into(), state: state.into() };
         t.fact(Planned {
-            steps: vec![step("find the cause", "done"), step("fix it", "active"), step("run the tests", "pending")],
+            steps: vec![
+                step("find the cause", "done"),
+                step("fix it", "active"),
+                step("run the tests", "pending"),
+            ],
         });
         t.wait(65_000).screen()
     }),
@@ -224,7 +270,11 @@ const SCENES: &[Scene] = &[
     ("queued_and_then_told", || {
         let mut t = running(80);
         t.fact(Prompted { text: "also check leap years".into(), images: Vec::new() });
-        t.fact(Finished { ms: 3_000, exit: Some(0), ..Finished::plain(id(1, 0), Outcome::Done, "ok\n") });
+        t.fact(Finished {
+            ms: 3_000,
+            exit: Some(0),
+            ..Finished::plain(id(1, 0), Outcome::Done, "ok\n")
+        });
         t.step(2).screen()
     }),
     ("calls_that_ended", || {
@@ -246,7 +296,13 @@ const SCENES: &[Scene] = &[
         end(0, Outcome::Done, "src/dates.rs:1\nsrc/cart.rs:2\n", 3, None);
         end(1, Outcome::Done, "1 fn a\n2 fn b\n", 1, None);
         end(2, Outcome::Done, "replaced 1 place\n", 2, None);
-        end(3, Outcome::Done, &(1..20).map(|n| format!("line {n}\n")).collect::<String>(), 3_100, Some(0));
+        end(
+            3,
+            Outcome::Done,
+            &(1..20).map(|n| format!("line {n}\n")).collect::<String>(),
+            3_100,
+            Some(0),
+        );
         end(4, Outcome::Failed, "boom\n", 20, Some(3));
         end(5, Outcome::Interrupted, "", 60_000, None);
         end(6, Outcome::Unknown, "", 0, None);
@@ -269,7 +325,11 @@ const SCENES: &[Scene] = &[
     }),
     ("asks_and_was_answered", || {
         let mut t = waiting(80, 30);
-        t.fact(Replied { question: QuestionId(1), answer: Answer::No, note: Some("use what is there".into()) });
+        t.fact(Replied {
+            question: QuestionId(1),
+            answer: Answer::No,
+            note: Some("use what is there".into()),
+        });
         let outcome = Outcome::Declined { note: Some("use what is there".into()) };
         t.fact(Finished::plain(id(1, 0), outcome, "declined")).screen()
     }),
@@ -279,12 +339,14 @@ const SCENES: &[Scene] = &[
     }),
     ("asks_about_a_new_file", || {
         let mut t = Tape::new(80, 30);
-        let args = json!({"path": "src/new.rs", "content": "fn main() {\n    println!(\"hello\");\n}\n"});
+        let args =
+            json!({"path": "src/new.rs", "content": "fn main() {\n    println!(\"hello\");\n}\n"});
         t.working().asks("write_file", args, an_edit()).wait(400).screen()
     }),
     ("asks_about_a_patch", || {
         let mut t = Tape::new(80, 30);
-        let patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+x = 2\n*** Delete File: b.py\n*** End Patch";
+        let patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+x = 2\n*** Delete File: \
+                     b.py\n*** End Patch";
         t.working().asks("apply_patch", json!({ "patch": patch }), an_edit()).wait(400).screen()
     }),
     ("asks_about_deleting", || {
@@ -292,7 +354,8 @@ const SCENES: &[Scene] = &[
         let reason = Reason::DeletesFolder;
         let preview = vec![Loss::Deletes { files: 14, untracked: 3, more: true }];
         let protected = Access { protected: true, ..Access::NOTHING };
-        let approval = Approval { preview, access: protected, ..approval(RequestKind::Destructive, reason) };
+        let approval =
+            Approval { preview, access: protected, ..approval(RequestKind::Destructive, reason) };
         t.working().asks("shell", shell("rm -rf build ./*"), approval).wait(400).screen()
     }),
     ("asks_about_a_file_to_delete", || {
@@ -303,7 +366,10 @@ const SCENES: &[Scene] = &[
     ("asks_about_a_file_to_move", || {
         let mut t = Tape::new(80, 30);
         let approval = Approval { request: RequestKind::Move, ..an_edit() };
-        t.working().asks("move_file", json!({"path": "a.rs", "to": "b.rs"}), approval).wait(400).screen()
+        t.working()
+            .asks("move_file", json!({"path": "a.rs", "to": "b.rs"}), approval)
+            .wait(400)
+            .screen()
     }),
     ("asks_about_a_protected_file", || {
         let mut t = Tape::new(80, 30);
@@ -322,7 +388,10 @@ const SCENES: &[Scene] = &[
         let mut t = Tape::new(50, 24);
         let access = Access { secrets: true, ..Access::NOTHING };
         let approval = Approval { access, ..approval(RequestKind::Secrets, Reason::NamesSecret) };
-        t.working().asks("shell", shell("set -a; . ./.env; make deploy"), approval).wait(400).screen()
+        t.working()
+            .asks("shell", shell("set -a; . ./.env; make deploy"), approval)
+            .wait(400)
+            .screen()
     }),
     ("asks_with_more_than_a_command", || {
         let mut t = Tape::new(80, 30);
@@ -334,7 +403,10 @@ const SCENES: &[Scene] = &[
     }),
     ("asks_about_a_process", || {
         let mut t = Tape::new(80, 30);
-        let approval = Approval { isolation: None, ..approval(RequestKind::ProcessInput, Reason::FeedsProcess) };
+        let approval = Approval {
+            isolation: None,
+            ..approval(RequestKind::ProcessInput, Reason::FeedsProcess)
+        };
         t.working()
             .asks("process_write", json!({"process": 2, "text": "drop table users;\n"}), approval)
             .wait(400)
@@ -342,12 +414,16 @@ const SCENES: &[Scene] = &[
     }),
     ("asks_in_words", || {
         let mut t = Tape::new(80, 24);
-        t.working().answered(1, vec![call("ask_person", json!({"question": "What shall it be called?"}))]);
+        t.working()
+            .answered(1, vec![call("ask_person", json!({"question": "What shall it be called?"}))]);
         t.question(person("What shall it be called?", &[])).wait(400).type_in("month_end").screen()
     }),
     ("asks_with_choices", || {
         let mut t = Tape::new(80, 24);
-        t.working().answered(1, vec![call("ask_person", json!({"question": "Which?", "choices": ["red", "blue"]}))]);
+        t.working().answered(
+            1,
+            vec![call("ask_person", json!({"question": "Which?", "choices": ["red", "blue"]}))],
+        );
         t.question(person("Which colour?", &["red", "blue"])).wait(400).screen()
     }),
     ("asks_whether_to_go_on", || {
@@ -385,7 +461,11 @@ const SCENES: &[Scene] = &[
     ("menu_of_files", || {
         let mut t = Tape::new(80, 24);
         t.welcome()
-            .told(HostEvent::Files(vec!["src/dates.rs".into(), "src/cart.rs".into(), "tests/dates.rs".into()]))
+            .told(HostEvent::Files(vec![
+                "src/dates.rs".into(),
+                "src/cart.rs".into(),
+                "tests/dates.rs".into(),
+            ]))
             .type_in("why does @dat")
             .screen()
     }),
@@ -394,14 +474,20 @@ const SCENES: &[Scene] = &[
     ("earlier_prompts", || {
         let mut t = Tape::new(80, 24);
         t.welcome();
-        ["fix the tests", "why is it slow?", "write the docs"].iter().for_each(|p| t.state.history.add(p));
+        ["fix the tests", "why is it slow?", "write the docs"]
+            .iter()
+            .for_each(|p| t.state.history.add(p));
         t.control('r').type_in("wh").screen()
     }),
     ("picker_of_sessions", || {
         Tape::new(80, 24).welcome().told(HostEvent::Sessions(String::new(), sessions())).screen()
     }),
     ("picker_of_sessions_narrow", || {
-        Tape::new(40, 24).welcome().told(HostEvent::Sessions(String::new(), sessions())).type_in("bui").screen()
+        Tape::new(40, 24)
+            .welcome()
+            .told(HostEvent::Sessions(String::new(), sessions()))
+            .type_in("bui")
+            .screen()
     }),
     ("picker_of_models", || {
         Tape::new(80, 24)
@@ -409,34 +495,51 @@ const SCENES: &[Scene] = &[
             .told(HostEvent::Models(vec!["openai/gpt-5.1".into(), "ollama/qwen3:8b".into()]))
             .screen()
     }),
-    ("picker_of_modes", || Tape::new(80, 24).welcome().type_in("/approvals").key(KeyCode::Enter).screen()),
-    ("picker_of_themes", || Tape::new(80, 24).welcome().type_in("/theme").key(KeyCode::Enter).screen()),
+    ("picker_of_modes", || {
+        Tape::new(80, 24).welcome().type_in("/approvals").key(KeyCode::Enter).screen()
+    }),
+    ("picker_of_themes", || {
+        Tape::new(80, 24).welcome().type_in("/theme").key(KeyCode::Enter).screen()
+    }),
     ("rewind", || Tape::new(80, 24).begun(config()).told(HostEvent::Points(points())).screen()),
     ("rewind_talk_only", || {
-        Tape::new(80, 24).begun(config()).told(HostEvent::Points(points())).key(KeyCode::Up).key(KeyCode::Left).screen()
+        Tape::new(80, 24)
+            .begun(config())
+            .told(HostEvent::Points(points()))
+            .key(KeyCode::Up)
+            .key(KeyCode::Left)
+            .screen()
     }),
     ("diff", || {
-        let diff =
-            "--- a/src/dates.rs\n+++ b/src/dates.rs\n@@ -40,3 +40,3 @@\n fn add() {\n-    old()\n+    new()\n }\n";
+        let diff = "--- a/src/dates.rs\n+++ b/src/dates.rs\n@@ -40,3 +40,3 @@\n fn add() {\n-    \
+                    old()\n+    new()\n }\n";
         Tape::new(80, 24).begun(config()).told(HostEvent::Diff(diff.into())).screen()
     }),
     ("proven", || done(Proof::Proven, EndReason::Done).screen()),
     ("not_proven", || done(Proof::Failed, EndReason::Unproven).screen()),
     ("stopped", || done(Proof::None, EndReason::Stopped).screen()),
     ("failed", || {
-        done(Proof::None, EndReason::Failed { error: "the key was refused (401). Set OPENAI_API_KEY".into() }).screen()
+        done(
+            Proof::None,
+            EndReason::Failed { error: "the key was refused (401). Set OPENAI_API_KEY".into() },
+        )
+        .screen()
     }),
     ("an_error_of_the_model", || {
         let mut t = Tape::new(60, 24);
         let error = "mock: the server is busy (503). It is tried again in 2.0 s".into();
         t.working()
-            .fact(StepFailed { retry_at: Some(At(9_000)), ..StepFailed::unsent(Step(1), Failure::Transport, error) })
+            .fact(StepFailed {
+                retry_at: Some(At(9_000)),
+                ..StepFailed::unsent(Step(1), Failure::Transport, error)
+            })
             .screen()
     }),
     ("an_answer_that_broke_off", || {
         let mut t = Tape::new(60, 24);
         t.working().text(1, 0, "The first words\n\n");
-        t.delta(Delta::Text { step: Step(1), attempt: 1, offset: 0, text: "All of it.".into() }).screen()
+        t.delta(Delta::Text { step: Step(1), attempt: 1, offset: 0, text: "All of it.".into() })
+            .screen()
     }),
     ("a_command_that_is_none", || {
         Tape::new(60, 24).welcome().type_in("/modle").key(KeyCode::Esc).key(KeyCode::Enter).screen()
@@ -502,15 +605,21 @@ const SCENES: &[Scene] = &[
     }),
     ("wide_and_right_to_left", || {
         let mut t = Tape::new(40, 24);
-        t.working().answered(1, vec![say("日本語の文章はとても長いので折り返されます。\n\n| 名前 | 数 |\n|---|---|\n| 林檎 | 12 |\n\nשלום עולם and back\n")]).screen()
+        t.working()
+            .answered(
+                1,
+                vec![say("日本語の文章はとても長いので折り返されます。\n\n| 名前 | 数 \
+                          |\n|---|---|\n| 林檎 | 12 |\n\nשלום עולם and back\n")],
+            )
+            .screen()
     }),
 ];
 
-/// Holds T1: reasoning stands apart and before the words (reasoning_then_words; order of text, calls).
-/// Holds T3: the menu, found by a few letters (menu_of_commands, menu_by_a_few_letters, help).
-/// Holds T5: all of it with its styles, code blocks too, in four themes (markdown_*).
-/// Holds T6: user in blue, system in grey, approval in its frame (markdown_dark, asks_in_light_colours).
-/// Holds T10: a sign and words while working (one frame of it).
+/// Holds T1: reasoning stands apart and before the words (reasoning_then_words; order of text,
+/// calls). Holds T3: the menu, found by a few letters (menu_of_commands, menu_by_a_few_letters,
+/// help). Holds T5: all of it with its styles, code blocks too, in four themes (markdown_*).
+/// Holds T6: user in blue, system in grey, approval in its frame (markdown_dark,
+/// asks_in_light_colours). Holds T10: a sign and words while working (one frame of it).
 /// Holds A5: steps and choices in the terminal app (running_several_and_a_plan, asks_with_choices).
 /// Holds A7: outside: a question says that nothing outside the folder comes back (asks_*).
 #[test]
@@ -523,7 +632,10 @@ fn every_screen_is_as_it_was_approved() {
         let seen = scene();
         let came = json!({ "scene": name, "frames": FRAMES.take() });
         frames.push_str(&format!("{came}\n"));
-        assert!(seen.chars().all(|c| c == '\n' || !c.is_control()), "{name} holds a control character");
+        assert!(
+            seen.chars().all(|c| c == '\n' || !c.is_control()),
+            "{name} holds a control character"
+        );
         let path = folder.join(format!("{name}.txt"));
         if bless {
             std::fs::create_dir_all(&folder).unwrap();
@@ -554,7 +666,9 @@ fn every_screen_is_as_it_was_approved() {
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     for columns in [40u16, 41, 57, 80, 137] {
-        for t in [&mut waiting(columns, 24), &mut running(columns), &mut markdown(columns, Theme::Dark)] {
+        for t in
+            [&mut waiting(columns, 24), &mut running(columns), &mut markdown(columns, Theme::Dark)]
+        {
             let screen = t.screen();
             for line in screen.lines().filter(|l| !l.contains("live")) {
                 let wide = unicode_width::UnicodeWidthStr::width(line);

@@ -27,7 +27,9 @@ pub fn welcome() -> Welcome {
         level: Some('A'),
         model: Some("openai/gpt-5.1".into()),
         found: vec!["openai/gpt-5.1 (because OPENAI_API_KEY is set)".into()],
-        notes: vec!["using instructions from AGENTS.md. Nothing in this folder runs automatically.".into()],
+        notes: vec![
+            "using instructions from AGENTS.md. Nothing in this folder runs automatically.".into(),
+        ],
         missing: Vec::new(),
         mode: Some(Mode::Auto),
     }
@@ -92,7 +94,12 @@ impl Tape {
         self.welcome();
         let id = SessionId::from_random([3; 16]);
         self.told(HostEvent::Opened { id, upto: 0, resumed: None, draft: None });
-        self.fact(Created { workspace: "/home/ada/webshop".into(), app: "0.1.0".into(), config, base: None });
+        self.fact(Created {
+            workspace: "/home/ada/webshop".into(),
+            app: "0.1.0".into(),
+            config,
+            base: None,
+        });
         let taken = OwnerChanged {
             owner: Owner(1),
             isolation: Isolation::A,
@@ -107,18 +114,29 @@ impl Tape {
     pub fn working(&mut self) -> &mut Self {
         self.begun(config());
         self.fact(Prompted {
-            text: "The test in tests/dates.rs fails on the last day of a month. Fix the cause.".into(),
+            text: "The test in tests/dates.rs fails on the last day of a month. Fix the cause."
+                .into(),
             images: Vec::new(),
         });
         self.step(1)
     }
 
     pub fn step(&mut self, n: u32) -> &mut Self {
-        self.fact(StepStarted { step: Step(n), upto: self.seq, preamble: Hash::ZERO, reserved: Reserved::default() })
+        self.fact(StepStarted {
+            step: Step(n),
+            upto: self.seq,
+            preamble: Hash::ZERO,
+            reserved: Reserved::default(),
+        })
     }
 
     pub fn text(&mut self, n: u32, offset: usize, text: &str) -> &mut Self {
-        self.delta(Delta::Text { step: Step(n), attempt: 0, offset: offset as u64, text: text.into() })
+        self.delta(Delta::Text {
+            step: Step(n),
+            attempt: 0,
+            offset: offset as u64,
+            text: text.into(),
+        })
     }
 
     pub fn thought(&mut self, n: u32, text: &str) -> &mut Self {
@@ -133,7 +151,12 @@ impl Tape {
             wire: "chat".into(),
             parts,
             stop: Stop::End,
-            usage: Usage { input: 3_900 * u64::from(n), cached: 2_000, output: 120, ..Usage::default() },
+            usage: Usage {
+                input: 3_900 * u64::from(n),
+                cached: 2_000,
+                output: 120,
+                ..Usage::default()
+            },
             request: Hash::ZERO,
             raw: None,
         })
@@ -166,7 +189,8 @@ impl Tape {
         let done = std::mem::take(&mut self.state.out);
         self.shown.extend(done);
         let view = view(&self.state, self.now);
-        let mut lines: Vec<String> = self.shown.iter().map(|l| l.plain().trim_end().to_owned()).collect();
+        let mut lines: Vec<String> =
+            self.shown.iter().map(|l| l.plain().trim_end().to_owned()).collect();
         lines.push(format!("{:·^width$}", " live ", width = usize::from(self.state.size.0)));
         lines.extend(view.lines.iter().map(|l| l.plain().trim_end().to_owned()));
         match view.cursor {
@@ -182,8 +206,12 @@ impl Tape {
         self.shown.extend(done);
         let view = view(&self.state, self.now);
         let theme = self.state.theme;
-        let lines: Vec<String> =
-            self.shown.iter().chain(&view.lines).map(|l| theme.paint(l).replace('\x1b', "␛")).collect();
+        let lines: Vec<String> = self
+            .shown
+            .iter()
+            .chain(&view.lines)
+            .map(|l| theme.paint(l).replace('\x1b', "␛"))
+            .collect();
         lines.join("\n") + "\n"
     }
 
@@ -219,7 +247,13 @@ pub fn id(step: u32, index: u16) -> CallId {
 
 pub fn call(tool: &str, args: serde_json::Value) -> Part {
     let args = args.to_string().into();
-    Part::Call(Arc::new(CallPart { id: "x".into(), tool: tool.into(), args, recovered: false, fault: None }))
+    Part::Call(Arc::new(CallPart {
+        id: "x".into(),
+        tool: tool.into(),
+        args,
+        recovered: false,
+        fault: None,
+    }))
 }
 
 pub fn say(text: &str) -> Part {

@@ -25,7 +25,11 @@ pub(crate) enum Typed {
 
 /// Handles arguments without a command. Opens the web or terminal app, with the task if there is
 /// one; without a terminal, a task is run. A single unknown word gets a hint.
-pub(crate) fn task_or_mistake(words: &[OsString], terminal: bool, web: impl Fn() -> bool) -> Option<Typed> {
+pub(crate) fn task_or_mistake(
+    words: &[OsString],
+    terminal: bool,
+    web: impl Fn() -> bool,
+) -> Option<Typed> {
     // `--data-dir` may precede the command.
     let at = match words.get(1).and_then(|word| word.to_str()) {
         Some("--data-dir") => 3,
@@ -46,7 +50,9 @@ pub(crate) fn task_or_mistake(words: &[OsString], terminal: bool, web: impl Fn()
     };
     let first = first.to_str()?;
     let known = <crate::args::Args as clap::CommandFactory>::command();
-    if known.get_subcommands().any(|c| c.get_name() == first) || matches!(first, "-h" | "--help" | "-V" | "--version") {
+    if known.get_subcommands().any(|c| c.get_name() == first)
+        || matches!(first, "-h" | "--help" | "-V" | "--version")
+    {
         return None;
     }
     if first.starts_with('-') {
@@ -61,7 +67,9 @@ pub(crate) fn task_or_mistake(words: &[OsString], terminal: bool, web: impl Fn()
         Some((d, name)) if d <= 2 => format!("Did you mean \"dunnock {name}\"?"),
         _ => format!("To give a task: dunnock \"{first} the tests\""),
     };
-    Some(Typed::Mistake(format!("no command {first:?}. {hint} (dunnock --help shows the commands)")))
+    Some(Typed::Mistake(format!(
+        "no command {first:?}. {hint} (dunnock --help shows the commands)"
+    )))
 }
 
 /// Whether plain `dunnock` opens the web app. Unreadable settings are reported by the command that
@@ -71,7 +79,12 @@ pub(crate) fn web_is_the_door() -> bool {
     settings.is_ok_and(|settings| settings.text("interface") == Some("web"))
 }
 
-pub(crate) fn config(data: Option<PathBuf>, cd: Option<PathBuf>, trust: bool, json: bool) -> anyhow::Result<ExitCode> {
+pub(crate) fn config(
+    data: Option<PathBuf>,
+    cd: Option<PathBuf>,
+    trust: bool,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
     let workspace = paths::workspace(cd.as_deref())?;
     let mut settings = paths::settings(Some(&workspace), trust, run::given(data, Vec::new()))?;
     if settings.text("model").is_none() {
@@ -92,22 +105,29 @@ pub(crate) fn config(data: Option<PathBuf>, cd: Option<PathBuf>, trust: bool, js
                 });
                 output::line(&json!({"key": key, "value": value, "origin": origin}).to_string());
             }
-            (false, Some(value)) => {
-                output::line(&format!("{key} = {}  # {origin}", output::one_line(&value.to_string())))
+            (false, Some(value)) => output::line(&format!(
+                "{key} = {}  # {origin}",
+                output::one_line(&value.to_string())
+            )),
+            (false, None) => {
+                output::line(&format!("# {key}: {origin} ({})", about.unwrap_or_default()))
             }
-            (false, None) => output::line(&format!("# {key}: {origin} ({})", about.unwrap_or_default())),
         }
     }
     if !json {
         let set = |env: &&str| paths::text_var(env).is_some_and(|v| !v.is_empty());
-        let keys: Vec<&str> = dunnock_model::KNOWN.iter().filter_map(|k| k.key_env).filter(set).collect();
+        let keys: Vec<&str> =
+            dunnock_model::KNOWN.iter().filter_map(|k| k.key_env).filter(set).collect();
         if !keys.is_empty() {
             output::line(&format!("# API keys that are set: {}", keys.join(", ")));
         }
-        let order = dunnock_model::KNOWN.iter().filter(|k| k.default_model.is_some()).filter_map(|k| k.key_env);
+        let order = dunnock_model::KNOWN
+            .iter()
+            .filter(|k| k.default_model.is_some())
+            .filter_map(|k| k.key_env);
         output::line(&format!(
-            "# if no model is set, the first of these keys that is set chooses it: {}; \
-             otherwise the only model of a local server",
+            "# if no model is set, the first of these keys that is set chooses it: {}; otherwise \
+             the only model of a local server",
             order.collect::<Vec<_>>().join(", ")
         ));
     }
@@ -115,7 +135,10 @@ pub(crate) fn config(data: Option<PathBuf>, cd: Option<PathBuf>, trust: bool, js
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn completions(shell: clap_complete::Shell, mut command: Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn completions(
+    shell: clap_complete::Shell,
+    mut command: Command,
+) -> anyhow::Result<ExitCode> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command, "dunnock", &mut text);
     output::piece(&String::from_utf8_lossy(&text));

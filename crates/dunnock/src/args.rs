@@ -21,29 +21,40 @@ Common commands:
 An ID can be shortened to any unique prefix. Every command has its own --help.";
 
 const EXITS: &str = "\
-Exit codes: 0 done (and verified, if asked), 1 failed, 2 usage error, 3 waiting for you, 4 a limit was reached,
+Exit codes: 0 done (and verified, if asked), 1 failed, 2 usage error, 3 waiting for you, 4 a limit \
+                     was reached,
 5 verification failed, 130 interrupted. Nothing is lost: \"dunnock resume\" continues the session.";
 
 const BACK: &str = "\
-Dunnock prints the changes and makes them without asking; \"dunnock undo\" reverts them. Files that others changed since are
-reported and left alone, unless you use --force. Changes outside the folder, in git's own history, in ignored build folders
+Dunnock prints the changes and makes them without asking; \"dunnock undo\" reverts them. Files \
+                    that others changed since are
+reported and left alone, unless you use --force. Changes outside the folder, in git's own history, \
+                    in ignored build folders
 and to files over 50 MB are not undone.";
 
 const BRIDGE: &str = "\
-Each round is a file, 001-outbox.md. Paste it into any chat and save the answer as 001-inbox.md beside it; Dunnock reads it when
-it has not changed for a second. Commands run in the sandbox and need the usual approvals; \"dunnock undo\" undoes
+Each round is a file, 001-outbox.md. Paste it into any chat and save the answer as 001-inbox.md \
+                      beside it; Dunnock reads it when
+it has not changed for a second. Commands run in the sandbox and need the usual approvals; \
+                      \"dunnock undo\" undoes
 their changes. Ctrl-C exits; \"dunnock bridge resume\" continues.";
 
 const SERVE: &str = "\
-Anyone with the token can do what you can do here. It is in a file that only you can read, is new at each start, and is removed
-when the server stops. --listen also needs a password: in DUNNOCK_PASSWORD, or in ~/.config/dunnock/password (chmod 600).
-Ctrl-C stops the server. Running sessions are interrupted and saved; each continues when it is next opened.";
+Anyone with the token can do what you can do here. It is in a file that only you can read, is new \
+                     at each start, and is removed
+when the server stops. --listen also needs a password: in DUNNOCK_PASSWORD, or in \
+                     ~/.config/dunnock/password (chmod 600).
+Ctrl-C stops the server. Running sessions are interrupted and saved; each continues when it is \
+                     next opened.";
 
 /// The version, with a note if the web app is not included.
 fn version() -> &'static str {
     match dunnock_serve::has_web_app() {
         true => env!("CARGO_PKG_VERSION"),
-        false => concat!(env!("CARGO_PKG_VERSION"), " (without the web app; build it with: cargo xtask web)"),
+        false => concat!(
+            env!("CARGO_PKG_VERSION"),
+            " (without the web app; build it with: cargo xtask web)"
+        ),
     }
 }
 
@@ -143,7 +154,8 @@ pub(crate) enum Command {
     Answer {
         /// Session id or a unique prefix
         id: String,
-        /// The answer; when several questions are waiting, the question id (q2) and then the answer
+        /// The answer; when several questions are waiting, the question id (q2) and then the
+        /// answer
         #[arg(required = true, num_args = 1..=2, value_names = ["QUESTION", "TEXT"])]
         words: Vec<String>,
         /// Continue the session at once
@@ -188,7 +200,8 @@ pub(crate) enum Command {
     Rewind {
         /// Session id or a unique prefix
         id: String,
-        /// The step: 0 is before the first request, 3 is after the third (in "sessions show" its calls are named 3.0, 3.1, ...)
+        /// The step: 0 is before the first request, 3 is after the third (in "sessions show" its
+        /// calls are named 3.0, 3.1, ...)
         #[arg(long, value_name = "STEP")]
         to: u32,
         /// Restore only the files
@@ -319,7 +332,8 @@ pub(crate) enum Bridge {
     /// Continue a copy-and-paste session
     #[command(after_help = BRIDGE)]
     Resume {
-        /// Session id or a unique prefix; if omitted, the newest copy-and-paste session in this folder
+        /// Session id or a unique prefix; if omitted, the newest copy-and-paste session in this
+        /// folder
         id: Option<String>,
         #[command(flatten)]
         how: Carry,
@@ -365,8 +379,8 @@ pub(crate) struct Flags {
     /// The model, as provider/model ("dunnock models list" shows what is available)
     #[arg(long, value_name = "P/M")]
     pub(crate) model: Option<String>,
-    /// When to ask you: read (never; nothing is changed), ask (any change), edits (commands), auto (what the sandbox cannot
-    /// contain), all (never)
+    /// When to ask you: read (never; nothing is changed), ask (any change), edits (commands), auto
+    /// (what the sandbox cannot contain), all (never)
     #[arg(long, value_name = "MODE")]
     pub(crate) approve: Option<String>,
     /// Sandbox for commands: auto, off, require, require=A|B|C
@@ -381,7 +395,8 @@ pub(crate) struct Flags {
     /// Stop when this is used up: 200ktok, 10min, 2usd
     #[arg(long, value_name = "HOW MUCH")]
     pub(crate) budget: Option<String>,
-    /// The model only plans; the program executes the plans until the checks pass (at most 5 iterations, or --max-steps)
+    /// The model only plans; the program executes the plans until the checks pass (at most 5
+    /// iterations, or --max-steps)
     #[arg(long)]
     pub(crate) planner: bool,
     /// Tools and prompts: default, or small (few tools, for small models)

@@ -24,7 +24,11 @@ pub(crate) struct BridgeOptions {
 
 impl BridgeOptions {
     fn carrying(&self) -> Carrying {
-        if self.once { Carrying::Once { copy: self.copy } } else { Carrying::Waits { copy: self.copy } }
+        if self.once {
+            Carrying::Once { copy: self.copy }
+        } else {
+            Carrying::Waits { copy: self.copy }
+        }
     }
 
     fn flags(&self, flags: &Flags) -> Vec<(&'static str, Value)> {
@@ -45,21 +49,26 @@ pub(crate) async fn new(
 ) -> anyhow::Result<ExitCode> {
     no_model(&flags)?;
     let workspace = paths::workspace(flags.cd.as_deref())?;
-    let settings = paths::settings(Some(&workspace), flags.trust, running::given(data, asked.flags(&flags)))?;
+    let settings =
+        paths::settings(Some(&workspace), flags.trust, running::given(data, asked.flags(&flags)))?;
     planner::refuse(&settings, "a copy-and-paste session")?;
     let task = drive::task(task).await?;
     let mut open = compose::open(&settings, flags.output.as_deref()).await?;
     paths::keeps_its_own(&workspace, &settings)?;
     let folder = folder(&settings, &workspace)?;
-    let mut config = compose::config(&settings, &open.speaker, BRIDGE_MODEL.into(), attended(flags.json))?;
+    let mut config =
+        compose::config(&settings, &open.speaker, BRIDGE_MODEL.into(), attended(flags.json))?;
     config.bridge = Some(bridge(&settings, &folder));
     if config.budget.tokens.is_some() || config.budget.micros.is_some() {
-        return Err(usage("Dunnock cannot count what a chat uses; give the bridge a time budget (--budget 10min)"));
+        return Err(usage(
+            "Dunnock cannot count what a chat uses; give the bridge a time budget (--budget 10min)",
+        ));
     }
     open.confine(&settings, config.sandbox);
     compose::keepable(&config, open.world.level, open.world.day_budget)?;
     held(&settings, &open, &workspace, &folder).await?;
-    let started = running::start(open, &workspace, config, (task, Vec::new()), flags, asked.carrying());
+    let started =
+        running::start(open, &workspace, config, (task, Vec::new()), flags, asked.carrying());
     started.await
 }
 
@@ -72,23 +81,31 @@ pub(crate) async fn resume(
     no_model(&flags)?;
     let here = paths::workspace(flags.cd.as_deref())?;
     // The session's own settings apply; only flags override them.
-    let settings = paths::settings(Some(&here), flags.trust, running::given(data, flags.settings()))?;
+    let settings =
+        paths::settings(Some(&here), flags.trust, running::given(data, flags.settings()))?;
     planner::refuse(&settings, "a copy-and-paste session")?;
     let open = compose::open(&settings, flags.output.as_deref()).await?;
     let session = meant(&open, id.as_deref(), &here).await?;
     let state = load(open.world.log.as_ref(), &session).await?.state;
-    let Some(bridge) = state.config.bridge.clone().filter(|_| state.config.model == BRIDGE_MODEL) else {
+    let Some(bridge) = state.config.bridge.clone().filter(|_| state.config.model == BRIDGE_MODEL)
+    else {
         let id = output::id(&session);
         return Err(usage(format!(
-            "session {id} does not use the bridge: its model is {}. Continue it: dunnock resume {id}",
+            "session {id} does not use the bridge: its model is {}. Continue it: dunnock resume \
+             {id}",
             state.config.model
         )));
     };
     let folder = PathBuf::from(&bridge.folder);
-    if asked.dir.as_ref().is_some_and(|dir| std::path::absolute(dir).ok().as_ref() != Some(&folder)) {
-        return Err(usage(format!("the files of this session stay in {}; leave out --dir", folder.display())));
+    if asked.dir.as_ref().is_some_and(|dir| std::path::absolute(dir).ok().as_ref() != Some(&folder))
+    {
+        return Err(usage(format!(
+            "the files of this session stay in {}; leave out --dir",
+            folder.display()
+        )));
     }
-    paths::make_private(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+    paths::make_private(&folder)
+        .with_context(|| format!("{} cannot be created", folder.display()))?;
     let workspace = PathBuf::from(state.workspace.as_deref().unwrap_or_default());
     let mut open = open;
     open.confine(&settings, state.config.sandbox);
@@ -98,8 +115,13 @@ pub(crate) async fn resume(
     let prompt = (state.status() == dunnock_core::Status::Failed).then(|| "Continue.".to_owned());
     if !flags.json {
         output::line(&format!("Session: {session}"));
-        output::line(&format!("Task: {}", state.title.as_deref().map(output::one_line).unwrap_or_default()));
-        if let Some(handed) = state.awaiting_reply().filter(|handed| brought(&session, handed) != InboxState::Comes) {
+        output::line(&format!(
+            "Task: {}",
+            state.title.as_deref().map(output::one_line).unwrap_or_default()
+        ));
+        if let Some(handed) =
+            state.awaiting_reply().filter(|handed| brought(&session, handed) != InboxState::Comes)
+        {
             output::line(&round(handed));
         }
     }
@@ -114,14 +136,18 @@ pub(crate) async fn copy(data: Option<PathBuf>, part: usize) -> anyhow::Result<E
     let session = meant(&open, None, &here).await?;
     let state = load(open.world.log.as_ref(), &session).await?.state;
     let Some(handed) = state.awaiting_reply() else {
-        bail!("no copy-and-paste request is waiting in {}. Start: dunnock bridge new \"...\"", here.display());
+        bail!(
+            "no copy-and-paste request is waiting in {}. Start: dunnock bridge new \"...\"",
+            here.display()
+        );
     };
     let parts = handed.parts as usize;
     if part == 0 || part > parts {
         return Err(usage(format!("there is no part {part}: the outbox has {parts}")));
     }
     let path = Path::new(&handed.outbox).with_file_name(outbox_name(handed.step, part - 1));
-    let text = std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("{} cannot be read", path.display()))?;
     to_clipboard(&text).map_err(|why| anyhow::anyhow!("{why}. The file is {}", path.display()))?;
     output::note(&format!("copied part {part} of {parts} to the clipboard: {}", path.display()));
     Ok(ExitCode::SUCCESS)
@@ -129,11 +155,14 @@ pub(crate) async fn copy(data: Option<PathBuf>, part: usize) -> anyhow::Result<E
 
 fn no_model(flags: &Flags) -> anyhow::Result<()> {
     if !flags.image.is_empty() {
-        return Err(usage("the bridge does not support --image: attach images in the chat yourself"));
+        return Err(usage(
+            "the bridge does not support --image: attach images in the chat yourself",
+        ));
     }
     if flags.model.is_some() {
         return Err(usage(
-            "the bridge does not use --model: you choose the chat. With a model: dunnock run --model P/M",
+            "the bridge does not use --model: you choose the chat. With a model: dunnock run \
+             --model P/M",
         ));
     }
     Ok(())
@@ -144,7 +173,11 @@ fn is_carried(config: &Config) -> bool {
 }
 
 /// The session with this ID, or else the newest copy-and-paste session in this folder.
-async fn meant(open: &compose::Composed, id: Option<&str>, workspace: &Path) -> anyhow::Result<SessionId> {
+async fn meant(
+    open: &compose::Composed,
+    id: Option<&str>,
+    workspace: &Path,
+) -> anyhow::Result<SessionId> {
     let log = open.world.log.as_ref();
     if let Some(id) = id {
         return sessions::find(log, id).await;
@@ -154,7 +187,10 @@ async fn meant(open: &compose::Composed, id: Option<&str>, workspace: &Path) -> 
             return Ok(row.id);
         }
     }
-    bail!("no copy-and-paste session in {} yet. Start one: dunnock bridge new \"...\"", workspace.display())
+    bail!(
+        "no copy-and-paste session in {} yet. Start one: dunnock bridge new \"...\"",
+        workspace.display()
+    )
 }
 
 fn bridge(settings: &Settings, folder: &Path) -> Bridge {
@@ -172,7 +208,9 @@ fn folder(settings: &Settings, workspace: &Path) -> anyhow::Result<PathBuf> {
     let given = settings.text("bridge_dir").unwrap_or(".dunnock/bridge");
     let wanted = match given {
         inside if Path::new(inside).starts_with(".dunnock") => workspace.join(inside),
-        given => std::path::absolute(given).with_context(|| format!("{given} is not a valid folder"))?,
+        given => {
+            std::path::absolute(given).with_context(|| format!("{given} is not a valid folder"))?
+        }
     };
     let own = workspace.join(".dunnock");
     let inside = |path: &Path| path.starts_with(workspace) && !path.starts_with(&own);
@@ -186,11 +224,14 @@ fn folder(settings: &Settings, workspace: &Path) -> anyhow::Result<PathBuf> {
     if inside(&wanted) {
         return Err(refused(&wanted));
     }
-    paths::make_private(&wanted).with_context(|| format!("{} cannot be created", wanted.display()))?;
-    let real = wanted.canonicalize().with_context(|| format!("{} cannot be read", wanted.display()))?;
+    paths::make_private(&wanted)
+        .with_context(|| format!("{} cannot be created", wanted.display()))?;
+    let real =
+        wanted.canonicalize().with_context(|| format!("{} cannot be read", wanted.display()))?;
     if wanted.starts_with(&own) && real != wanted {
         bail!(
-            "{} leads to {} through a symbolic link. Remove the link, or use another folder: --dir DIR",
+            "{} leads to {} through a symbolic link. Remove the link, or use another folder: \
+             --dir DIR",
             wanted.display(),
             real.display()
         );
@@ -202,18 +243,29 @@ fn folder(settings: &Settings, workspace: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Tests whether a command can write to the inbox folder, and refuses to start if it can.
-async fn held(settings: &Settings, open: &compose::Composed, workspace: &Path, folder: &Path) -> anyhow::Result<()> {
+async fn held(
+    settings: &Settings,
+    open: &compose::Composed,
+    workspace: &Path,
+    folder: &Path,
+) -> anyhow::Result<()> {
     #[cfg(target_os = "linux")]
     if open.world.level != dunnock_proto::Isolation::D {
         let name = format!(".try-{}", std::process::id());
         let file = folder.join(&name);
-        let words = vec!["/bin/sh".to_owned(), "-c".into(), "exec > \"$0\"".into(), file.display().to_string()];
+        let words = vec![
+            "/bin/sh".to_owned(),
+            "-c".into(),
+            "exec > \"$0\"".into(),
+            file.display().to_string(),
+        ];
         let data = paths::data_dir(settings)?;
         crate::sandbox::quietly(settings, &data, workspace, words).await?;
         if file.exists() {
             let _ = std::fs::remove_file(&file);
             return Err(usage(format!(
-                "commands can write to {}, so a command could forge an inbox. Use another folder: --dir DIR",
+                "commands can write to {}, so a command could forge an inbox. Use another folder: \
+                 --dir DIR",
                 folder.display()
             )));
         }
@@ -231,10 +283,14 @@ async fn held(settings: &Settings, open: &compose::Composed, workspace: &Path, f
 /// moves this session's files back. Idempotent, even after an interruption at any point.
 pub(crate) fn claim(folder: &Path, session: &SessionId) -> anyhow::Result<()> {
     let whole = session.to_string();
-    let owner = std::fs::read_to_string(folder.join(BRIDGE_OWNER)).unwrap_or_default().trim().to_owned();
+    let owner =
+        std::fs::read_to_string(folder.join(BRIDGE_OWNER)).unwrap_or_default().trim().to_owned();
     let ours = owner.len() == whole.len() && owner.chars().all(|c| c.is_ascii_alphanumeric());
     if !owner.is_empty() && !ours {
-        bail!("{} was not written by Dunnock. Use another folder: --dir DIR", folder.join(BRIDGE_OWNER).display());
+        bail!(
+            "{} was not written by Dunnock. Use another folder: --dir DIR",
+            folder.join(BRIDGE_OWNER).display()
+        );
     }
     let told = || format!("cannot prepare the bridge folder {}", folder.display());
     if owner != whole && (!owner.is_empty() || files(folder).next().is_some()) {
@@ -244,7 +300,10 @@ pub(crate) fn claim(folder: &Path, session: &SessionId) -> anyhow::Result<()> {
             std::fs::rename(folder.join(&name), aside.join(&name)).with_context(told)?;
         }
         if !owner.is_empty() {
-            output::note(&format!("the files of the previous copy-and-paste session are in {}", aside.display()));
+            output::note(&format!(
+                "the files of the previous copy-and-paste session are in {}",
+                aside.display()
+            ));
         }
     }
     if owner != whole {
@@ -271,32 +330,43 @@ fn files(folder: &Path) -> impl Iterator<Item = std::ffi::OsString> {
         let name = name.to_string_lossy();
         let name = name.trim_start_matches('.');
         let digits = name.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
-        digits >= 3 && ["-outbox", "-inbox", "-files"].iter().any(|kind| name[digits..].starts_with(kind))
+        digits >= 3
+            && ["-outbox", "-inbox", "-files"].iter().any(|kind| name[digits..].starts_with(kind))
     };
-    names.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir())).map(|entry| entry.file_name()).filter(ours)
+    names
+        .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()))
+        .map(|entry| entry.file_name())
+        .filter(ours)
 }
 
 /// Instructions for the user who copies and pastes a round.
 pub(crate) fn round(handed: &OutboxWritten) -> String {
-    let (step, outbox, inbox) = (handed.step, output::one_line(&handed.outbox), output::one_line(&handed.inbox));
+    let (step, outbox, inbox) =
+        (handed.step, output::one_line(&handed.outbox), output::one_line(&handed.inbox));
     let more = match handed.parts {
         0 | 1 => String::new(),
         2 => " and then its second part".to_owned(),
         parts => format!(" and its {} further parts, one after the other,", parts - 1),
     };
-    format!("Round {step}: paste {outbox}{more} into your chat\n         and save its answer as {inbox}")
+    format!(
+        "Round {step}: paste {outbox}{more} into your chat\n         and save its answer as \
+         {inbox}"
+    )
 }
 
 /// Copies a round's first part to the clipboard.
 pub(crate) fn copy_round(handed: &OutboxWritten) {
-    let copied =
-        std::fs::read_to_string(&handed.outbox).map_err(|e| e.to_string()).and_then(|text| to_clipboard(&text));
+    let copied = std::fs::read_to_string(&handed.outbox)
+        .map_err(|e| e.to_string())
+        .and_then(|text| to_clipboard(&text));
     match (copied, handed.parts) {
         (Ok(()), 0 | 1) => output::note("copied the outbox to the clipboard"),
-        (Ok(()), parts) => {
-            output::note(&format!("copied part 1 of {parts} to the clipboard; for the next: dunnock bridge copy 2"))
+        (Ok(()), parts) => output::note(&format!(
+            "copied part 1 of {parts} to the clipboard; for the next: dunnock bridge copy 2"
+        )),
+        (Err(why), _) => {
+            output::note(&format!("could not copy the outbox to the clipboard: {why}"))
         }
-        (Err(why), _) => output::note(&format!("could not copy the outbox to the clipboard: {why}")),
     }
 }
 
@@ -319,7 +389,8 @@ fn to_clipboard(text: &str) -> Result<(), String> {
             .stderr(Stdio::null())
             .spawn();
         let Ok(mut child) = child else { continue };
-        let written = child.stdin.take().is_some_and(|mut input| input.write_all(text.as_bytes()).is_ok());
+        let written =
+            child.stdin.take().is_some_and(|mut input| input.write_all(text.as_bytes()).is_ok());
         if written && child.wait().is_ok_and(|status| status.success()) {
             return Ok(());
         }

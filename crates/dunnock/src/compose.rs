@@ -7,7 +7,8 @@ use anyhow::bail;
 use dunnock_core::ports::{Log, ToolSpec};
 use dunnock_engine::{Ports, SystemClock};
 use dunnock_model::{
-    BRIDGE_MODEL, Environment, KNOWN, Known, ModelClient, PreambleInputs, Profiles, Prompts, Timeouts,
+    BRIDGE_MODEL, Environment, KNOWN, Known, ModelClient, PreambleInputs, Profiles, Prompts,
+    Timeouts,
 };
 use dunnock_proto::{Config, ConfigPatch, Isolation, Sandbox};
 #[cfg(unix)]
@@ -41,8 +42,8 @@ pub(crate) fn speaker_with(
     which: fn(Prompts) -> Prompts,
 ) -> anyhow::Result<ModelClient> {
     let (providers, unusable) = settings.providers(&paths::text_var);
-    let prompts =
-        paths::config_dir().map_or_else(|_| Prompts::default(), |dir| Prompts::replaced_in(dir.join("prompts")));
+    let prompts = paths::config_dir()
+        .map_or_else(|_| Prompts::default(), |dir| Prompts::replaced_in(dir.join("prompts")));
     let shell = shell(settings);
     let brief = move |config: &Config, workspace: &str| {
         let root = Path::new(workspace);
@@ -55,7 +56,11 @@ pub(crate) fn speaker_with(
             },
             instructions: instructions::find(root),
             offers: offers(),
-            memory: config.planner.as_ref().map(|planner| planner.memory.clone()).unwrap_or_default(),
+            memory: config
+                .planner
+                .as_ref()
+                .map(|planner| planner.memory.clone())
+                .unwrap_or_default(),
         })
     };
     let idle = Duration::from_secs(settings.count("idle_timeout").unwrap_or(300));
@@ -81,9 +86,16 @@ pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::
     make(settings, output, data, log)
 }
 
-fn make(settings: &Settings, output: Option<&Path>, data: PathBuf, log: Arc<dyn Log>) -> anyhow::Result<Composed> {
+fn make(
+    settings: &Settings,
+    output: Option<&Path>,
+    data: PathBuf,
+    log: Arc<dyn Log>,
+) -> anyhow::Result<Composed> {
     let speaker = Arc::new(speaker(settings)?);
-    let count = |key: &str, or: u64| usize::try_from(settings.count(key).unwrap_or(or)).unwrap_or(usize::MAX);
+    let count = |key: &str, or: u64| {
+        usize::try_from(settings.count(key).unwrap_or(or)).unwrap_or(usize::MAX)
+    };
     let limits = Limits {
         shell: shell(settings),
         output_lines: count("output_lines", 200),
@@ -108,7 +120,9 @@ fn make(settings: &Settings, output: Option<&Path>, data: PathBuf, log: Arc<dyn 
         model: speaker.clone(),
         tools: hands.clone(),
         files: keeper.clone().map(|keeper| keeper as Arc<dyn dunnock_core::ports::Files>),
-        checkpoints: keeper.clone().map(|keeper| keeper as Arc<dyn dunnock_core::ports::Checkpoints>),
+        checkpoints: keeper
+            .clone()
+            .map(|keeper| keeper as Arc<dyn dunnock_core::ports::Checkpoints>),
         clock: Arc::new(SystemClock),
         locks: data.join("locks"),
         runtime: paths::runtime_dir(&data),
@@ -124,7 +138,8 @@ fn make(settings: &Settings, output: Option<&Path>, data: PathBuf, log: Arc<dyn 
 pub(crate) fn denied(settings: &Settings) -> anyhow::Result<globset::GlobSet> {
     let mut set = globset::GlobSetBuilder::new();
     for text in settings.list("deny_paths") {
-        let glob = globset::Glob::new(&text).map_err(|error| usage(format!("deny_paths: {error}")))?;
+        let glob =
+            globset::Glob::new(&text).map_err(|error| usage(format!("deny_paths: {error}")))?;
         set.add(glob);
     }
     Ok(set.build()?)
@@ -134,11 +149,18 @@ pub(crate) fn denied(settings: &Settings) -> anyhow::Result<globset::GlobSet> {
 fn checks(settings: &Settings) -> anyhow::Result<BTreeMap<String, String>> {
     let mut checks = BTreeMap::new();
     for text in settings.list("check") {
-        let Some((endings, command)) = text.split_once(':').filter(|(_, command)| !command.trim().is_empty()) else {
-            return Err(usage(format!("check: {text:?} is not of the form \"rs: cargo check -q\"")));
+        let Some((endings, command)) =
+            text.split_once(':').filter(|(_, command)| !command.trim().is_empty())
+        else {
+            return Err(usage(format!(
+                "check: {text:?} is not of the form \"rs: cargo check -q\""
+            )));
         };
         for ending in endings.split(',') {
-            checks.insert(ending.trim().trim_start_matches("*.").to_owned(), command.trim().to_owned());
+            checks.insert(
+                ending.trim().trim_start_matches("*.").to_owned(),
+                command.trim().to_owned(),
+            );
         }
     }
     Ok(checks)
@@ -167,7 +189,9 @@ fn probed(hands: &Toolbox, settings: &Settings, data: &Path) -> SandboxSupport {
     let made = paths::make_private(&folder).and_then(|()| folder.canonicalize());
     match made {
         Ok(folder) => hands.probe(&folder, sandbox::best(settings)),
-        Err(error) => SandboxSupport { level: Isolation::D, why: vec![(Isolation::A, error.to_string())] },
+        Err(error) => {
+            SandboxSupport { level: Isolation::D, why: vec![(Isolation::A, error.to_string())] }
+        }
     }
 }
 
@@ -190,7 +214,11 @@ impl Composed {
 
 /// The checkpoint store, on systems that support it.
 #[cfg(unix)]
-pub(crate) fn keeper(settings: &Settings, data: &Path, output: Option<&Path>) -> Option<Arc<CheckpointStore>> {
+pub(crate) fn keeper(
+    settings: &Settings,
+    data: &Path,
+    output: Option<&Path>,
+) -> Option<Arc<CheckpointStore>> {
     let bytes = settings.count("checkpoint_mb").unwrap_or(2048) << 20;
     let age = Duration::from_secs(settings.count("checkpoint_days").unwrap_or(30) * 86_400);
     // Files that we write ourselves do not count as changes to the user's files.
@@ -212,7 +240,8 @@ pub(crate) fn config(
 ) -> anyhow::Result<Config> {
     let rules = rules::load()?;
     let default = Config::default();
-    let number = |key: &str, or: u32| settings.count(key).and_then(|n| u32::try_from(n).ok()).unwrap_or(or);
+    let number =
+        |key: &str, or: u32| settings.count(key).and_then(|n| u32::try_from(n).ok()).unwrap_or(or);
     Ok(Config {
         price: settings.price(&model).or_else(|| speaker.price(&model)),
         baseline: settings.text("baseline") != Some("off"),
@@ -240,13 +269,19 @@ pub(crate) fn patch(
     now: &Config,
     attended: Option<bool>,
 ) -> anyhow::Result<Option<ConfigPatch>> {
-    let model = if settings.flagged("model") { settings.text("model").unwrap_or_default() } else { &now.model };
+    let model = if settings.flagged("model") {
+        settings.text("model").unwrap_or_default()
+    } else {
+        &now.model
+    };
     let whole = config(settings, speaker, model.to_owned(), false)?;
     let patch = ConfigPatch {
         // A configured price applies at once; a built-in price stays as it was when the model was
         // chosen.
-        price: (settings.flagged("model") || settings.price(model).is_some() || now.price.is_none())
-            .then_some(whole.price),
+        price: (settings.flagged("model")
+            || settings.price(model).is_some()
+            || now.price.is_none())
+        .then_some(whole.price),
         model: settings.flagged("model").then_some(whole.model),
         profile: settings.flagged("profile").then_some(whole.profile),
         // The user may set it because a request did not fit, so it applies from now on.
@@ -265,31 +300,41 @@ pub(crate) fn patch(
 }
 
 /// Refuses a required sandbox level or budget that cannot be enforced, before anything starts.
-pub(crate) fn keepable(config: &Config, have: Isolation, day_budget: Option<u64>) -> anyhow::Result<()> {
+pub(crate) fn keepable(
+    config: &Config,
+    have: Isolation,
+    day_budget: Option<u64>,
+) -> anyhow::Result<()> {
     if let Sandbox::Require(level) = config.sandbox
         && have > level
     {
         bail!(
             "sandbox level {level:?} is required, but only level {have:?} is available here. \
-             \"dunnock sandbox\" shows why, and how to reach a better level; --sandbox auto uses the best available"
+             \"dunnock sandbox\" shows why, and how to reach a better level; --sandbox auto uses \
+             the best available"
         );
     }
     if (config.budget.micros.is_some() || day_budget.is_some()) && config.price.is_none() {
         let model = &config.model;
         return Err(usage(format!(
-            "the price of {model} is unknown, so a money budget cannot be enforced. Use a budget of tokens or time \
-             (--budget 200ktok), or set the price in the configuration: \
-             price = [\"{model}: 1.25 in, 0.125 cached, 10 out\"], in US dollars per million tokens"
+            "the price of {model} is unknown, so a money budget cannot be enforced. Use a budget \
+             of tokens or time (--budget 200ktok), or set the price in the configuration: price = \
+             [\"{model}: 1.25 in, 0.125 cached, 10 out\"], in US dollars per million tokens"
         )));
     }
     Ok(())
 }
 
 /// The configured model, or the only one that can be found.
-pub(crate) async fn model(settings: &mut Settings, speaker: &ModelClient) -> anyhow::Result<String> {
+pub(crate) async fn model(
+    settings: &mut Settings,
+    speaker: &ModelClient,
+) -> anyhow::Result<String> {
     if let Some(model) = settings.text("model") {
         if model == BRIDGE_MODEL {
-            return Err(usage("to work with any chat by copy and paste, use: dunnock bridge new \"...\""));
+            return Err(usage(
+                "to work with any chat by copy and paste, use: dunnock bridge new \"...\"",
+            ));
         }
         speaker.knows(model).map_err(usage)?;
         return Ok(model.to_owned());
@@ -305,13 +350,15 @@ pub(crate) async fn model(settings: &mut Settings, speaker: &ModelClient) -> any
             Ok(one.clone())
         }
         [] => Err(usage(
-            "no model is configured. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start a local server (Ollama, llama.cpp, LM Studio, vLLM), or set \
-             model = \"provider/model\" in the configuration; \"dunnock models list\" shows the choices",
+            "no model is configured. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start a local \
+             server (Ollama, llama.cpp, LM Studio, vLLM), or set model = \"provider/model\" in \
+             the configuration; \"dunnock models list\" shows the choices",
         )),
         several => {
             let shown: Vec<&str> = several.iter().take(10).map(String::as_str).collect();
             Err(usage(format!(
-                "no model is configured, and there are several on this machine: {}. Choose one: dunnock run --model {} \"...\"",
+                "no model is configured, and there are several on this machine: {}. Choose one: \
+                 dunnock run --model {} \"...\"",
                 shown.join(", "),
                 shown.first().copied().unwrap_or_default()
             )))

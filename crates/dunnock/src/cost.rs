@@ -12,8 +12,16 @@ use std::process::ExitCode;
 /// Milliseconds in a day.
 const DAY: i64 = 86_400_000;
 
-pub(crate) async fn run(data: Option<PathBuf>, id: Option<String>, json: bool) -> anyhow::Result<ExitCode> {
-    let settings = paths::settings(paths::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
+pub(crate) async fn run(
+    data: Option<PathBuf>,
+    id: Option<String>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let settings = paths::settings(
+        paths::workspace(None).ok().as_deref(),
+        false,
+        run::given(data, Vec::new()),
+    )?;
     let open = compose::open(&settings, None).await?;
     let session = run::meant(&open, id.as_deref(), None).await?;
     show(&open, &session, json).await?;
@@ -21,7 +29,11 @@ pub(crate) async fn run(data: Option<PathBuf>, id: Option<String>, json: bool) -
 }
 
 /// Prints the usage of a session, and of all sessions today.
-pub(crate) async fn show(open: &compose::Composed, session: &SessionId, json: bool) -> anyhow::Result<()> {
+pub(crate) async fn show(
+    open: &compose::Composed,
+    session: &SessionId,
+    json: bool,
+) -> anyhow::Result<()> {
     let log = open.world.log.as_ref();
     let rows = steps(log, session).await?;
     let seen = Seen::read(&open.world, session).await?;
@@ -54,7 +66,11 @@ pub(crate) async fn show(open: &compose::Composed, session: &SessionId, json: bo
         seen.state.config.model
     ));
     if let Some(budget) = open.world.day_budget {
-        output::aside(&format!("daily budget: {} of {} used or reserved", output::usd(held), output::usd(budget)));
+        output::aside(&format!(
+            "daily budget: {} of {} used or reserved",
+            output::usd(held),
+            output::usd(budget)
+        ));
     }
     Ok(())
 }

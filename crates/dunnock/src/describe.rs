@@ -4,18 +4,26 @@ use crate::output;
 use dunnock_core::State;
 use dunnock_core::patch::Patch;
 use dunnock_proto::{
-    CallId, CallPart, Decoded, EndReason, Event, Outcome, Part, QuestionKind, QuestionView, Record, Scope, VerifyArgs,
+    CallId, CallPart, Decoded, EndReason, Event, Outcome, Part, QuestionKind, QuestionView, Record,
+    Scope, VerifyArgs,
 };
 
 /// Describes an event; `None` for events that do not concern the user.
 pub(crate) fn told(record: &Record) -> Option<String> {
     let event = match record.decode() {
         Decoded::Known(event) => event,
-        Decoded::Unknown(why) => return Some(output::visible(&format!("? {} ({why})", record.envelope.kind))),
+        Decoded::Unknown(why) => {
+            return Some(output::visible(&format!("? {} ({why})", record.envelope.kind)));
+        }
     };
     let text = match event {
         Event::Created(e) => {
-            format!("session in {}, {}, with {}", e.workspace, output::time(record.envelope.at), model(&e.config.model))
+            format!(
+                "session in {}, {}, with {}",
+                e.workspace,
+                output::time(record.envelope.at),
+                model(&e.config.model)
+            )
         }
         Event::Forked(e) => format!("forked from {} at event {}", e.from, e.at),
         Event::Prompted(e) => format!("\n> {}", e.text),
@@ -27,7 +35,11 @@ pub(crate) fn told(record: &Record) -> Option<String> {
                 Part::Call(call) => {
                     let id = CallId { step: e.step, index };
                     index += 1;
-                    Some(format!("  {id} {}  {}", output::one_line(&call.tool), output::one_line(&gist(call))))
+                    Some(format!(
+                        "  {id} {}  {}",
+                        output::one_line(&call.tool),
+                        output::one_line(&gist(call))
+                    ))
                 }
                 Part::Reasoning { .. } => None,
             });
@@ -42,7 +54,10 @@ pub(crate) fn told(record: &Record) -> Option<String> {
             let view = e.kind.view();
             let call = e.kind.call().map_or_else(String::new, |call| format!(" ({call})"));
             let ours = e.kind.call().is_none();
-            let text = view.text.iter().map(|text| if ours { format!("    {text}") } else { behind_bar(text) });
+            let text = view
+                .text
+                .iter()
+                .map(|text| if ours { format!("    {text}") } else { behind_bar(text) });
             let rows = facts(&view).into_iter().map(|row| format!("  {row}"));
             let rest: Vec<String> = text.chain(rows).collect();
             format!("  {} asked: {}{call}\n{}", e.question, view.heading, rest.join("\n"))
@@ -51,7 +66,9 @@ pub(crate) fn told(record: &Record) -> Option<String> {
             let note = e.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
             format!("  {} answered: {}{note}", e.question, answer(&e.answer))
         }
-        Event::Finished(e) if e.outcome == Outcome::Done && e.shown.as_ref() == "noted" => return None,
+        Event::Finished(e) if e.outcome == Outcome::Done && e.shown.as_ref() == "noted" => {
+            return None;
+        }
         Event::Finished(e) => {
             let body = e.shown.trim_end().replace('\n', "\n    ");
             format!(
@@ -66,23 +83,37 @@ pub(crate) fn told(record: &Record) -> Option<String> {
             e.call,
             VerifyArgs::parse(&e.args).map_or_else(|_| e.args.to_string(), |a| a.command)
         ),
-        Event::Configured(e) => format!("  settings: {}", serde_json::to_string(&e.set).unwrap_or_default()),
+        Event::Configured(e) => {
+            format!("  settings: {}", serde_json::to_string(&e.set).unwrap_or_default())
+        }
         Event::InterruptRequested(_) => "  interrupted".into(),
         Event::Checkpointed(e) => format!("  files: {}", e.note?),
         Event::RewindRequested(e) => format!("\n> (rewind: {})", scope(e.scope)),
-        Event::Rewound(e) => format!("  rewound{}", e.note.map_or_else(String::new, |note| format!("; {note}"))),
+        Event::Rewound(e) => {
+            format!("  rewound{}", e.note.map_or_else(String::new, |note| format!("; {note}")))
+        }
         Event::RewindFailed(e) => format!("  could not rewind: {}", e.error),
-        Event::PreambleSet(e) if e.preamble.first_changed.is_some() || e.preamble.reason != "start" => {
-            format!("  new instructions: {}{}", e.preamble.reason, from_byte(e.preamble.first_changed))
+        Event::PreambleSet(e)
+            if e.preamble.first_changed.is_some() || e.preamble.reason != "start" =>
+        {
+            format!(
+                "  new instructions: {}{}",
+                e.preamble.reason,
+                from_byte(e.preamble.first_changed)
+            )
         }
         Event::Compacted(e) => format!(
             "  conversation {}, from {} to {} bytes; instructions {}",
             if e.summary.is_some() { "summarised" } else { "shortened" },
             e.before,
             e.after,
-            e.preamble.first_changed.map_or_else(|| "unchanged".into(), |byte| format!("changed from byte {byte} on"))
+            e.preamble
+                .first_changed
+                .map_or_else(|| "unchanged".into(), |byte| format!("changed from byte {byte} on"))
         ),
-        Event::CompactionFailed(e) => format!("  the conversation could not be compacted: {}", e.error),
+        Event::CompactionFailed(e) => {
+            format!("  the conversation could not be compacted: {}", e.error)
+        }
         Event::Moved(e) => format!("moved to {}", e.workspace),
         Event::Baselined(e) => {
             let checks = e.checks.iter().map(|c| {
@@ -124,7 +155,9 @@ pub(crate) fn answer(answer: &dunnock_proto::Answer) -> String {
     match answer {
         Answer::Yes => "yes".into(),
         Answer::No => "no".into(),
-        Answer::Always { rule } => format!("yes, always for {} {}", rule.tool, rule.words.join(" ")),
+        Answer::Always { rule } => {
+            format!("yes, always for {} {}", rule.tool, rule.words.join(" "))
+        }
         Answer::Edit { args } => format!("yes, edited to {args}"),
         Answer::Text { text } => text.to_string(),
     }
@@ -178,7 +211,10 @@ pub(crate) fn question(s: &State, question: &dunnock_core::Question) -> String {
                 lines.push(format!("  {} {}", approval.call, output::one_line(&part.tool)));
                 lines.push(behind_bar(&exact(&part)));
             }
-            lines.push(format!("  in: {}", output::one_line(s.workspace.as_deref().unwrap_or_default())));
+            lines.push(format!(
+                "  in: {}",
+                output::one_line(s.workspace.as_deref().unwrap_or_default())
+            ));
             lines.extend(facts(&view));
         }
         QuestionKind::Person { .. } => lines.push(behind_bar(&view.text.unwrap_or_default())),
@@ -212,7 +248,8 @@ fn facts(view: &QuestionView) -> Vec<String> {
 }
 
 fn behind_bar(text: &str) -> String {
-    let lines: Vec<String> = output::visible(text).lines().map(|line| format!("  │ {line}")).collect();
+    let lines: Vec<String> =
+        output::visible(text).lines().map(|line| format!("  │ {line}")).collect();
     lines.join("\n")
 }
 
@@ -240,12 +277,15 @@ mod tests {
                 fault: None,
             })
         };
-        let patch =
-            "*** Begin Patch\n*** Add File: a.txt\n+x\n*** Update File: b\n*** Move to: c\n-x\n+y\n*** End Patch";
+        let patch = "*** Begin Patch\n*** Add File: a.txt\n+x\n*** Update File: b\n*** Move to: \
+                     c\n-x\n+y\n*** End Patch";
         assert_eq!(told("apply_patch", serde_json::json!({ "patch": patch })), "a.txt, b, c");
         assert_eq!(told("move_file", serde_json::json!({"path": "a", "to": "b"})), "a to b");
         assert_eq!(told("git_status", serde_json::json!({})), "");
-        assert_eq!(told("git_diff", serde_json::json!({"path": "src", "commit": "HEAD~1"})), "HEAD~1 src");
+        assert_eq!(
+            told("git_diff", serde_json::json!({"path": "src", "commit": "HEAD~1"})),
+            "HEAD~1 src"
+        );
         // What cannot be read is shown as it is.
         assert!(told("apply_patch", serde_json::json!({"patch": "x"})).contains("patch"));
     }

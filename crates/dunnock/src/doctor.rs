@@ -41,22 +41,32 @@ pub(crate) async fn run(data: Option<PathBuf>, json: bool) -> anyhow::Result<Exi
     report.say(
         Sign::Ok,
         "release",
-        &format!("dunnock {} on {} ({})", compose::APP, std::env::consts::OS, std::env::consts::ARCH),
+        &format!(
+            "dunnock {} on {} ({})",
+            compose::APP,
+            std::env::consts::OS,
+            std::env::consts::ARCH
+        ),
     );
     let workspace = paths::workspace(None);
     match &workspace {
         Ok(dir) => report.say(Sign::Ok, "folder", &dir.display().to_string()),
         Err(error) => report.say(Sign::Note, "folder", &format!("{error:#}")),
     }
-    let settings = match paths::settings(workspace.as_deref().ok(), false, run::given(data, Vec::new())) {
-        Ok(settings) => settings,
-        Err(error) => {
-            report.say(Sign::Bad, "settings", &format!("{error:#}"));
-            return Ok(ExitCode::FAILURE);
-        }
-    };
+    let settings =
+        match paths::settings(workspace.as_deref().ok(), false, run::given(data, Vec::new())) {
+            Ok(settings) => settings,
+            Err(error) => {
+                report.say(Sign::Bad, "settings", &format!("{error:#}"));
+                return Ok(ExitCode::FAILURE);
+            }
+        };
     match settings.notes.as_slice() {
-        [] => report.say(Sign::Ok, "settings", "no errors found; \"dunnock config\" shows all settings"),
+        [] => report.say(
+            Sign::Ok,
+            "settings",
+            "no errors found; \"dunnock config\" shows all settings",
+        ),
         notes => notes.iter().for_each(|note| report.say(Sign::Note, "settings", note)),
     }
     store(&mut report, &settings).await;
@@ -81,7 +91,11 @@ fn confined(report: &mut Report, settings: &crate::settings::Settings) {
     }
     #[cfg(unix)]
     if rustix::process::geteuid().is_root() && level != Isolation::D {
-        report.say(Sign::Note, "sandbox", "you are root: sandboxed commands run as root, but without its privileges");
+        report.say(
+            Sign::Note,
+            "sandbox",
+            "you are root: sandboxed commands run as root, but without its privileges",
+        );
     }
 }
 
@@ -99,16 +113,29 @@ async fn store(report: &mut Report, settings: &crate::settings::Settings) {
         Ok(rows) => report.say(
             Sign::Ok,
             "sessions",
-            &format!("{} in {} ({} MB)", rows.len(), dir.display(), output::number(size.div_ceil(1 << 20))),
+            &format!(
+                "{} in {} ({} MB)",
+                rows.len(),
+                dir.display(),
+                output::number(size.div_ceil(1 << 20))
+            ),
         ),
         Err(error) => report.say(Sign::Bad, "sessions", &error.to_string()),
     }
     if let Some(keeper) = compose::keeper(settings, &dir, None) {
         let most = settings.count("checkpoint_mb").unwrap_or(0);
         let size = output::number(keeper.size().div_ceil(1 << 20));
-        report.say(Sign::Ok, "undo", &format!("{size} MB of checkpoints, of at most {} MB", output::number(most)));
+        report.say(
+            Sign::Ok,
+            "undo",
+            &format!("{size} MB of checkpoints, of at most {} MB", output::number(most)),
+        );
     } else {
-        report.say(Sign::Note, "undo", "checkpoints are not supported on this system yet, so changes cannot be undone");
+        report.say(
+            Sign::Note,
+            "undo",
+            "checkpoints are not supported on this system yet, so changes cannot be undone",
+        );
     }
     #[cfg(unix)]
     {
@@ -118,7 +145,10 @@ async fn store(report: &mut Report, settings: &crate::settings::Settings) {
             Ok(mode) => report.say(
                 Sign::Bad,
                 "sessions",
-                &format!("{0} has mode {mode:o}; other users may read it. Run: chmod 700 {0}", dir.display()),
+                &format!(
+                    "{0} has mode {mode:o}; other users may read it. Run: chmod 700 {0}",
+                    dir.display()
+                ),
             ),
             Err(error) => report.say(Sign::Bad, "sessions", &error.to_string()),
         }
@@ -149,7 +179,10 @@ async fn model(report: &mut Report, mut settings: crate::settings::Settings) {
         return report.say(
             Sign::Bad,
             "model",
-            &format!("{model}: there is no provider {name:?}. Add [providers.{name}] to the configuration"),
+            &format!(
+                "{model}: there is no provider {name:?}. Add [providers.{name}] to the \
+                 configuration"
+            ),
         );
     };
     match speaker.models(provider, Duration::from_secs(5)).await {
@@ -160,7 +193,8 @@ async fn model(report: &mut Report, mut settings: crate::settings::Settings) {
             Sign::Note,
             "model",
             &format!(
-                "{name} answers, but does not list {wanted:?} among its {} models; \"dunnock models list\" shows them",
+                "{name} answers, but does not list {wanted:?} among its {} models; \"dunnock \
+                 models list\" shows them",
                 models.len()
             ),
         ),

@@ -9,9 +9,13 @@ use crate::signals::Signals;
 use crate::tally::Tally;
 use crate::{bridge, output};
 use dunnock_core::{Effect, Phase, State, apply, wanted};
-use dunnock_engine::{Connection, Handle, Loaded, Ports, SessionSummary, changed, load, read_memory};
+use dunnock_engine::{
+    Connection, Handle, Loaded, Ports, SessionSummary, changed, load, read_memory,
+};
 use dunnock_model::{InboxState, brought};
-use dunnock_proto::{Command, Decoded, Frame, Isolation, Need, Proof, Record, Sandbox, Seq, SessionId};
+use dunnock_proto::{
+    Command, Decoded, Frame, Isolation, Need, Proof, Record, Sandbox, Seq, SessionId,
+};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -132,7 +136,9 @@ impl Seen {
         if self.state.proof != Proof::Proven {
             return Freshness::Yes;
         }
-        let (Some(files), Some(workspace)) = (&world.files, &self.state.workspace) else { return Freshness::Yes };
+        let (Some(files), Some(workspace)) = (&world.files, &self.state.workspace) else {
+            return Freshness::Yes;
+        };
         let Some(trees) = self.tally.proven_trees() else { return Freshness::Stale };
         for then in trees {
             if !files.holds(workspace, then).await {
@@ -181,7 +187,8 @@ impl Drive {
                     Over::Settled { stopped } => self.finish(stopped).await,
                     Over::Left => {
                         output::note(&format!(
-                            "stopped watching; the session continues. Watch again: dunnock attach {}",
+                            "stopped watching; the session continues. Watch again: dunnock attach \
+                             {}",
                             output::id(&self.session)
                         ));
                         let end = Exit { why: ExitReason::Working, exit: 0, error: None };
@@ -191,7 +198,8 @@ impl Drive {
                 }
             }
             Err(error) => {
-                let end = Exit { why: ExitReason::Failed, exit: 1, error: Some(format!("{error:#}")) };
+                let end =
+                    Exit { why: ExitReason::Failed, exit: 1, error: Some(format!("{error:#}")) };
                 self.last_line(&end);
                 Err(error)
             }
@@ -208,7 +216,8 @@ impl Drive {
             // Another process drives the session. Between two of its events it may look as if
             // nothing were running.
             None => {
-                let waits = !self.seen.state.questions.is_empty() || self.seen.state.awaiting_reply().is_some();
+                let waits = !self.seen.state.questions.is_empty()
+                    || self.seen.state.awaiting_reply().is_some();
                 promised && (self.seen.rests() || waits)
             }
         }
@@ -223,9 +232,9 @@ impl Drive {
             && match self.carrying {
                 Carrying::Leaves => !drives,
                 Carrying::Waits { .. } => true,
-                Carrying::Once { .. } => {
-                    s.awaiting_reply().is_some_and(|handed| brought(&self.session, handed) == InboxState::Comes)
-                }
+                Carrying::Once { .. } => s
+                    .awaiting_reply()
+                    .is_some_and(|handed| brought(&self.session, handed) == InboxState::Comes),
             }
     }
 
@@ -245,7 +254,10 @@ impl Drive {
             let waits = !self.seen.state.questions.is_empty();
             // If another process drives the session, its question may be answered there, so only
             // its end is an end for us.
-            if settled && (stopped || !waits || (drives && !attended)) && (stopped || !self.stays(drives)) {
+            if settled
+                && (stopped || !waits || (drives && !attended))
+                && (stopped || !self.stays(drives))
+            {
                 return Ok(Over::Settled { stopped });
             }
             if attended
@@ -314,8 +326,10 @@ impl Drive {
             (Frame::Event(record), view) => {
                 let before = self.seen.state.awaiting_reply().map(|handed| handed.step);
                 self.seen.add(&record, view);
-                if let (Carrying::Waits { copy: true } | Carrying::Once { copy: true }, Some(handed)) =
-                    (self.carrying, self.seen.state.awaiting_reply())
+                if let (
+                    Carrying::Waits { copy: true } | Carrying::Once { copy: true },
+                    Some(handed),
+                ) = (self.carrying, self.seen.state.awaiting_reply())
                     && before != Some(handed.step)
                 {
                     bridge::copy_round(handed);
@@ -325,7 +339,10 @@ impl Drive {
             (Frame::Delta(delta), View::Lines(lines)) => lines.delta(&delta),
             (Frame::Partial(partial), View::Plain(plain)) => plain.partial(&partial),
             (Frame::Partial(_), View::Lines(_)) => {}
-            (Frame::Accepted { .. } | Frame::Refused { .. } | Frame::Lagged | Frame::Closing, _) => {}
+            (
+                Frame::Accepted { .. } | Frame::Refused { .. } | Frame::Lagged | Frame::Closing,
+                _,
+            ) => {}
         }
     }
 
@@ -351,7 +368,8 @@ impl Drive {
             && end.exit == 0
             && let Err(error) = std::fs::write(path, &self.seen.tally.answer)
         {
-            let error = Some(format!("the answer cannot be written to {}: {error}", path.display()));
+            let error =
+                Some(format!("the answer cannot be written to {}: {error}", path.display()));
             end = Exit { why: ExitReason::Failed, exit: 1, error };
         }
         self.tell_iterations(&end).await;
@@ -362,12 +380,18 @@ impl Drive {
     /// Prints the summary of the iterations of a planner that did not finish.
     async fn tell_iterations(&self, end: &Exit) {
         let Some(planner) = &self.seen.state.config.planner else { return };
-        if matches!(self.view, View::Lines(_)) || matches!(end.why, ExitReason::Done | ExitReason::Waiting) {
+        if matches!(self.view, View::Lines(_))
+            || matches!(end.why, ExitReason::Done | ExitReason::Waiting)
+        {
             return;
         }
         if let Ok(memory) = read_memory(self.world.log.as_ref(), &self.session).await {
             output::aside(&output::visible(&memory.summary()));
-            output::aside(&format!("(saved in {}/{})", dunnock_tools::MEMORY, output::one_line(&planner.file)));
+            output::aside(&format!(
+                "(saved in {}/{})",
+                dunnock_tools::MEMORY,
+                output::one_line(&planner.file)
+            ));
         }
     }
 
@@ -383,13 +407,17 @@ pub(crate) async fn task(given: Option<String>) -> anyhow::Result<Arc<str>> {
         Some(text) if text != "-" => text,
         Some(_) | None => {
             if std::io::stdin().is_terminal() {
-                return Err(exit::usage("no task was given. Give one: dunnock run \"fix the failing test\""));
+                return Err(exit::usage(
+                    "no task was given. Give one: dunnock run \"fix the failing test\"",
+                ));
             }
             tokio::task::spawn_blocking(|| std::io::read_to_string(std::io::stdin())).await??
         }
     };
     if text.trim().is_empty() {
-        return Err(exit::usage("the task is empty. Describe it: dunnock run \"fix the failing test\""));
+        return Err(exit::usage(
+            "the task is empty. Describe it: dunnock run \"fix the failing test\"",
+        ));
     }
     Ok(text.trim().into())
 }

@@ -44,22 +44,28 @@ pub(crate) fn branch(path: &Path) -> Option<String> {
     };
     let text = std::fs::read_to_string(head).ok()?;
     let text = text.trim();
-    let name =
-        text.strip_prefix("ref: refs/heads/").map_or_else(|| text.get(..8).map(str::to_owned), |b| Some(b.to_owned()));
+    let name = text
+        .strip_prefix("ref: refs/heads/")
+        .map_or_else(|| text.get(..8).map(str::to_owned), |b| Some(b.to_owned()));
     name.map(|name| short(&output::one_line(&name), 40))
 }
 
 /// Notes on the folder's own instructions and settings, and whether they apply.
 pub(crate) fn brought(workspace: &Path, trusted: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    let advice: Vec<String> = dunnock_tools::instructions::find(workspace).into_iter().map(|(name, _)| name).collect();
+    let advice: Vec<String> =
+        dunnock_tools::instructions::find(workspace).into_iter().map(|(name, _)| name).collect();
     if !advice.is_empty() {
-        notes
-            .push(format!("using instructions from {}. Nothing in this folder runs automatically.", advice.join(", ")));
+        notes.push(format!(
+            "using instructions from {}. Nothing in this folder runs automatically.",
+            advice.join(", ")
+        ));
     }
     if trust::brings(workspace).is_some() && !trusted {
         notes.push(
-            "this folder has its own settings, which do not apply yet. Show and trust them: dunnock trust".into(),
+            "this folder has its own settings, which do not apply yet. Show and trust them: \
+             dunnock trust"
+                .into(),
         );
     }
     notes
@@ -69,24 +75,37 @@ pub(crate) fn brought(workspace: &Path, trusted: bool) -> Vec<String> {
 pub(crate) fn without_model() -> Vec<String> {
     vec![
         "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or".into(),
-        "start a local server (Ollama, llama.cpp, LM Studio, vLLM): it is found automatically, or".into(),
-        "set model = \"provider/model\" in ~/.config/dunnock/config.toml (dunnock models list shows the choices)"
+        "start a local server (Ollama, llama.cpp, LM Studio, vLLM): it is found automatically, or"
+            .into(),
+        "set model = \"provider/model\" in ~/.config/dunnock/config.toml (dunnock models list \
+         shows the choices)"
             .into(),
     ]
 }
 
 /// The user's custom commands: from their settings, and from the folder if it is trusted.
 pub(crate) fn own_commands(workspace: &Path, trusted: bool) -> Vec<Own> {
-    let mut folders: Vec<PathBuf> = paths::config_dir().into_iter().map(|dir| dir.join("commands")).collect();
+    let mut folders: Vec<PathBuf> =
+        paths::config_dir().into_iter().map(|dir| dir.join("commands")).collect();
     if trusted {
         folders.push(workspace.join(".dunnock/commands"));
     }
     let mut all: BTreeMap<String, Own> = BTreeMap::new();
-    for path in folders.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().flatten().map(|e| e.path()) {
-        if path.extension().is_none_or(|ending| ending != "md") || path.metadata().map_or(true, |m| m.len() > OWN) {
+    for path in folders
+        .iter()
+        .filter_map(|dir| std::fs::read_dir(dir).ok())
+        .flatten()
+        .flatten()
+        .map(|e| e.path())
+    {
+        if path.extension().is_none_or(|ending| ending != "md")
+            || path.metadata().map_or(true, |m| m.len() > OWN)
+        {
             continue;
         }
-        let (Some(name), Ok(text)) = (path.file_stem().and_then(|n| n.to_str()), std::fs::read_to_string(&path)) else {
+        let (Some(name), Ok(text)) =
+            (path.file_stem().and_then(|n| n.to_str()), std::fs::read_to_string(&path))
+        else {
             continue;
         };
         let fits = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
@@ -101,12 +120,15 @@ pub(crate) fn own_commands(workspace: &Path, trusted: bool) -> Vec<Own> {
 /// The files of a folder that git does not ignore.
 pub(crate) fn files(folder: &Path) -> Vec<String> {
     let mut walk = ignore::WalkBuilder::new(folder);
-    walk.hidden(false).filter_entry(|entry| !matches!(entry.file_name().to_str(), Some(".git" | ".dunnock")));
+    walk.hidden(false)
+        .filter_entry(|entry| !matches!(entry.file_name().to_str(), Some(".git" | ".dunnock")));
     let mut all: Vec<String> = walk
         .build()
         .filter_map(Result::ok)
         .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
-        .filter_map(|entry| entry.path().strip_prefix(folder).ok().and_then(|p| p.to_str().map(str::to_owned)))
+        .filter_map(|entry| {
+            entry.path().strip_prefix(folder).ok().and_then(|p| p.to_str().map(str::to_owned))
+        })
         .take(FILES)
         .collect();
     all.sort_by_key(|path| (path.matches('/').count(), path.clone()));
@@ -141,7 +163,11 @@ pub(crate) fn age(ms: i64) -> String {
 }
 
 /// Sessions of all folders, newest first, with those that contain the words at the top.
-pub(crate) async fn sessions(open: &Composed, words: &str, most: u32) -> anyhow::Result<Vec<SessionRow>> {
+pub(crate) async fn sessions(
+    open: &Composed,
+    words: &str,
+    most: u32,
+) -> anyhow::Result<Vec<SessionRow>> {
     let log = open.world.log.as_ref();
     let now = open.world.clock.now().0;
     let mut holding: BTreeMap<SessionId, String> = BTreeMap::new();
@@ -166,7 +192,10 @@ pub(crate) async fn sessions(open: &Composed, words: &str, most: u32) -> anyhow:
 }
 
 /// The list entry of a session.
-pub(crate) async fn row(open: &Composed, session: &SessionId) -> anyhow::Result<dunnock_core::ports::Listed> {
+pub(crate) async fn row(
+    open: &Composed,
+    session: &SessionId,
+) -> anyhow::Result<dunnock_core::ports::Listed> {
     let row = open.world.log.listed(session).await?;
     row.ok_or_else(|| anyhow::anyhow!("there is no session {session}"))
 }
@@ -177,7 +206,15 @@ pub(crate) async fn changed_since(open: &Composed, session: &SessionId) -> Optio
     let folder = load(open.world.log.as_ref(), session).await.ok()?.state.workspace?;
     let past = past(open.world.log.as_ref(), session).await.ok()?;
     let last = past.last()?;
-    let way = Way { session, workspace: &folder, to: last, from: last, ours: &[], theirs: &[], force: true };
+    let way = Way {
+        session,
+        workspace: &folder,
+        to: last,
+        from: last,
+        ours: &[],
+        theirs: &[],
+        force: true,
+    };
     let look = keeper.preview(way).await;
     let changed: Vec<String> = look
         .ok()?
@@ -189,7 +226,9 @@ pub(crate) async fn changed_since(open: &Composed, session: &SessionId) -> Optio
     match changed.as_slice() {
         [] => None,
         [one] => Some(format!("{one} was changed")),
-        [one, rest @ ..] => Some(format!("{one} and {} were changed", count(rest.len(), "other file"))),
+        [one, rest @ ..] => {
+            Some(format!("{one} and {} were changed", count(rest.len(), "other file")))
+        }
     }
 }
 
@@ -199,7 +238,11 @@ pub(crate) fn export_file(session: &SessionId) -> anyhow::Result<PathBuf> {
     let folder = paths::state_dir()?.join("exports");
     paths::make_private(&folder)?;
     let name = format!("{}-", output::id(session));
-    let file = tempfile::Builder::new().prefix(&name).suffix(".jsonl").rand_bytes(8).tempfile_in(&folder)?;
+    let file = tempfile::Builder::new()
+        .prefix(&name)
+        .suffix(".jsonl")
+        .rand_bytes(8)
+        .tempfile_in(&folder)?;
     let (_, path) = file.keep()?;
     Ok(path)
 }
@@ -216,24 +259,34 @@ pub(crate) async fn clipboard_picture() -> Result<String, String> {
     let folder = paths::state_dir().map_err(|e| e.to_string())?.join("pictures");
     for words in CLIPBOARDS {
         let Some((program, rest)) = words.split_first() else { continue };
-        let made = tokio::process::Command::new(program).args(rest).stdin(Stdio::null()).kill_on_drop(true).output();
-        let Ok(Ok(made)) = tokio::time::timeout(Duration::from_secs(2), made).await else { continue };
+        let made = tokio::process::Command::new(program)
+            .args(rest)
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output();
+        let Ok(Ok(made)) = tokio::time::timeout(Duration::from_secs(2), made).await else {
+            continue;
+        };
         if made.status.success() && dunnock_model::picture_kind(&made.stdout).is_some() {
             paths::make_private(&folder).map_err(|e| e.to_string())?;
-            let mut file = tempfile::Builder::new().suffix(".png").tempfile_in(&folder).map_err(|e| e.to_string())?;
+            let mut file = tempfile::Builder::new()
+                .suffix(".png")
+                .tempfile_in(&folder)
+                .map_err(|e| e.to_string())?;
             std::io::Write::write_all(&mut file, &made.stdout).map_err(|e| e.to_string())?;
             let (_, path) = file.keep().map_err(|e| e.to_string())?;
             return Ok(path.to_string_lossy().into_owned());
         }
     }
-    Err("there is no image on the clipboard, or no program to read it (wl-paste, xclip, pngpaste). \
-         You can drop an image file on the terminal instead"
+    Err("there is no image on the clipboard, or no program to read it (wl-paste, xclip, \
+         pngpaste). You can drop an image file on the terminal instead"
         .into())
 }
 
 /// Runs the user's own command in the folder, with their shell. The model does not see it.
 pub(crate) async fn shell(command: String, folder: PathBuf, tell: mpsc::Sender<HostEvent>) {
-    let shell = paths::text_var("SHELL").filter(|s| !s.is_empty()).unwrap_or_else(|| "/bin/sh".into());
+    let shell =
+        paths::text_var("SHELL").filter(|s| !s.is_empty()).unwrap_or_else(|| "/bin/sh".into());
     // Their shell may have any syntax, so /bin/sh merges the two streams.
     let mut child = tokio::process::Command::new("/bin/sh");
     child.args(["-c", "exec \"$0\" -c \"$1\" 2>&1", &shell, &command]).current_dir(folder);
@@ -243,7 +296,11 @@ pub(crate) async fn shell(command: String, folder: PathBuf, tell: mpsc::Sender<H
     child.process_group(0);
     let mut child = match child.spawn() {
         Ok(child) => child,
-        Err(error) => return drop(tell.send(HostEvent::ShellEnded(format!("could not be started: {error}"))).await),
+        Err(error) => {
+            return drop(
+                tell.send(HostEvent::ShellEnded(format!("could not be started: {error}"))).await,
+            );
+        }
     };
     #[cfg(unix)]
     let _group = Group(child.id());
@@ -269,7 +326,8 @@ struct Group(Option<u32>);
 #[cfg(unix)]
 impl Drop for Group {
     fn drop(&mut self) {
-        let group = self.0.and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
+        let group =
+            self.0.and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
         if let Some(group) = group {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }

@@ -76,16 +76,26 @@ pub(crate) fn end(s: &State, fresh: Freshness) -> Exit {
         (Status::Done, _) if s.proof == Proof::Proven && fresh == Freshness::Stale => Exit {
             why: ExitReason::Stale,
             exit: 5,
-            error: Some("files changed after they were checked, so the proof is stale. Check again: dunnock resume --prompt \"check again\"".into()),
+            error: Some(
+                "files changed after they were checked, so the proof is stale. Check again: \
+                 dunnock resume --prompt \"check again\""
+                    .into(),
+            ),
         },
         (Status::Done, _) => plain(ExitReason::Done, 0),
-        (_, Some(Ended::Failed { error })) => Exit { why: ExitReason::Failed, exit: 1, error: Some(error.clone()) },
+        (_, Some(Ended::Failed { error })) => {
+            Exit { why: ExitReason::Failed, exit: 1, error: Some(error.clone()) }
+        }
         (_, Some(Ended::Unproven)) => Exit {
             why: ExitReason::Unproven,
             exit: 5,
             error: Some(match s.proof {
-                Proof::Proven => "the checks pass, but they change files each time, so the final files are not verified".into(),
-                Proof::Failed | Proof::None if s.config.planner.is_some() => "the plan has no actions left, but the checks fail".into(),
+                Proof::Proven => "the checks pass, but they change files each time, so the final \
+                                  files are not verified"
+                    .into(),
+                Proof::Failed | Proof::None if s.config.planner.is_some() => {
+                    "the plan has no actions left, but the checks fail".into()
+                }
                 Proof::Failed | Proof::None => {
                     let times = dunnock_tui::words::count(s.config.verify_tries as usize, "time");
                     format!("verification failed {times} (the limit)")
@@ -97,12 +107,16 @@ pub(crate) fn end(s: &State, fresh: Freshness) -> Exit {
             exit: 5,
             error: Some("the step limit was reached before verification passed".into()),
         },
-        (_, Some(Ended::Limit)) => {
-            Exit { why: ExitReason::Limit, exit: 4, error: Some(format!("the limit of {} steps was reached", s.config.max_steps)) }
-        }
-        (_, Some(Ended::Budget)) => {
-            Exit { why: ExitReason::Limit, exit: 4, error: Some("the budget does not cover the next request".into()) }
-        }
+        (_, Some(Ended::Limit)) => Exit {
+            why: ExitReason::Limit,
+            exit: 4,
+            error: Some(format!("the limit of {} steps was reached", s.config.max_steps)),
+        },
+        (_, Some(Ended::Budget)) => Exit {
+            why: ExitReason::Limit,
+            exit: 4,
+            error: Some("the budget does not cover the next request".into()),
+        },
         (_, Some(Ended::Stopped | Ended::Done) | None) => plain(ExitReason::Interrupted, 130),
     }
 }

@@ -72,7 +72,13 @@ pub(crate) const KEYS: &[Key] = &[
         Untrusted::No,
         "which tools and prompts the model gets; if unset, what \"models check\" found best",
     ),
-    key("approve", Kind::Choice(MODES), Some("auto"), Untrusted::Earlier, "when you are asked for approval"),
+    key(
+        "approve",
+        Kind::Choice(MODES),
+        Some("auto"),
+        Untrusted::Earlier,
+        "when you are asked for approval",
+    ),
     key(
         "sandbox",
         Kind::Sandbox,
@@ -87,7 +93,13 @@ pub(crate) const KEYS: &[Key] = &[
         Untrusted::No,
         "the best sandbox level to use; set it to use a lower one on purpose",
     ),
-    key("sandbox_read", Kind::List, None, Untrusted::No, "folders outside the workspace that every command may read"),
+    key(
+        "sandbox_read",
+        Kind::List,
+        None,
+        Untrusted::No,
+        "folders outside the workspace that every command may read",
+    ),
     key(
         "sandbox_write",
         Kind::List,
@@ -100,7 +112,8 @@ pub(crate) const KEYS: &[Key] = &[
         Kind::Choice(&["tools-only", "any"]),
         Some("any"),
         Untrusted::Earlier,
-        "whether commands may change files in the workspace, or only edit tools may (except in build folders)",
+        "whether commands may change files in the workspace, or only edit tools may (except in \
+         build folders)",
     ),
     key(
         "interface",
@@ -130,23 +143,43 @@ pub(crate) const KEYS: &[Key] = &[
         Untrusted::No,
         "print plain lines in the terminal app and never redraw them",
     ),
-    key("deny_paths", Kind::List, None, Untrusted::No, "files in the workspace that no tool may access: secrets/**"),
+    key(
+        "deny_paths",
+        Kind::List,
+        None,
+        Untrusted::No,
+        "files in the workspace that no tool may access: secrets/**",
+    ),
     key(
         "check",
         Kind::List,
         None,
         Untrusted::No,
-        "commands to run after an edit, by file extension; the model sees their output: \"rs: cargo check -q\", \"py: ruff check {path}\"",
+        "commands to run after an edit, by file extension; the model sees their output: \"rs: \
+         cargo check -q\", \"py: ruff check {path}\"",
     ),
     key(
         "max_steps",
         Kind::Count(1, 1_000_000),
         Some("200"),
         Untrusted::Lower,
-        "most model requests per prompt (20 in the terminal app, which then asks whether to continue)",
+        "most model requests per prompt (20 in the terminal app, which then asks whether to \
+         continue)",
     ),
-    key("verify", Kind::List, None, Untrusted::No, "commands that must pass before a task counts as done"),
-    key("verify_tries", Kind::Count(1, 100), Some("3"), Untrusted::Lower, "how many times to try verification"),
+    key(
+        "verify",
+        Kind::List,
+        None,
+        Untrusted::No,
+        "commands that must pass before a task counts as done",
+    ),
+    key(
+        "verify_tries",
+        Kind::Count(1, 100),
+        Some("3"),
+        Untrusted::Lower,
+        "how many times to try verification",
+    ),
     key(
         "verify_timeout",
         Kind::Count(1, 86_400),
@@ -159,16 +192,30 @@ pub(crate) const KEYS: &[Key] = &[
         Kind::Choice(&["on", "off"]),
         Some("on"),
         Untrusted::No,
-        "whether to run the verify commands before the work too, on a copy of the files, to report what failed already",
+        "whether to run the verify commands before the work too, on a copy of the files, to \
+         report what failed already",
     ),
-    key("budget", Kind::Budget, None, Untrusted::No, "what a session may use: 2usd, 200ktok, 10min"),
-    key("budget_day", Kind::Money, None, Untrusted::No, "what all sessions of a day (UTC) may use together: 20usd"),
+    key(
+        "budget",
+        Kind::Budget,
+        None,
+        Untrusted::No,
+        "what a session may use: 2usd, 200ktok, 10min",
+    ),
+    key(
+        "budget_day",
+        Kind::Money,
+        None,
+        Untrusted::No,
+        "what all sessions of a day (UTC) may use together: 20usd",
+    ),
     key(
         "price",
         Kind::Prices,
         None,
         Untrusted::No,
-        "what models cost, in US dollars per million tokens: \"openai/gpt-5: 1.25 in, 0.125 cached, 10 out\"; openai/* matches all its models",
+        "what models cost, in US dollars per million tokens: \"openai/gpt-5: 1.25 in, 0.125 \
+         cached, 10 out\"; openai/* matches all its models",
     ),
     key(
         "window",
@@ -240,13 +287,20 @@ pub(crate) const KEYS: &[Key] = &[
         Untrusted::No,
         "MB of checkpoints to keep, for all folders together; the oldest are deleted first",
     ),
-    key("checkpoint_days", Kind::Count(1, 36_500), Some("30"), Untrusted::No, "days to keep checkpoints"),
+    key(
+        "checkpoint_days",
+        Kind::Count(1, 36_500),
+        Some("30"),
+        Untrusted::No,
+        "days to keep checkpoints",
+    ),
     key(
         "planner",
         SWITCH,
         Some("off"),
         Untrusted::No,
-        "whether \"run\" is a planner: the model only plans, and Dunnock executes the plans until the checks pass",
+        "whether \"run\" is a planner: the model only plans, and Dunnock executes the plans until \
+         the checks pass",
     ),
     key(
         "planner_allow",
@@ -260,7 +314,8 @@ pub(crate) const KEYS: &[Key] = &[
         Kind::Text,
         Some(".dunnock/bridge"),
         Untrusted::No,
-        "folder for the bridge's outboxes and inboxes (--dir): below .dunnock, or outside the workspace",
+        "folder for the bridge's outboxes and inboxes (--dir): below .dunnock, or outside the \
+         workspace",
     ),
     key(
         "bridge_timeout",
@@ -294,7 +349,8 @@ pub(crate) const PROVIDER: &[Key] = &[
         Kind::Text,
         None,
         Untrusted::No,
-        "the address to which the wire adds its path (/chat/completions, /responses, /messages, /api/chat); {NAME} stands for an environment variable",
+        "the address to which the wire adds its path (/chat/completions, /responses, /messages, \
+         /api/chat); {NAME} stands for an environment variable",
     ),
     key(
         "api_key_env",
@@ -303,7 +359,13 @@ pub(crate) const PROVIDER: &[Key] = &[
         Untrusted::No,
         "the environment variable with the API key; if unset, no key is sent",
     ),
-    key("auth", Kind::Choice(Auth::NAMES), None, Untrusted::No, "how the key is sent; if unset, as usual for the wire"),
+    key(
+        "auth",
+        Kind::Choice(Auth::NAMES),
+        None,
+        Untrusted::No,
+        "how the key is sent; if unset, as usual for the wire",
+    ),
     key(
         "dialect",
         Kind::Choice(Dialect::NAMES),
@@ -316,9 +378,16 @@ pub(crate) const PROVIDER: &[Key] = &[
         Kind::Count(256, 100_000_000),
         None,
         Untrusted::No,
-        "context window of its models, in tokens; if unset, the server is asked or a known value is used",
+        "context window of its models, in tokens; if unset, the server is asked or a known value \
+         is used",
     ),
-    key("max_output", Kind::Count(1, 100_000_000), None, Untrusted::No, "the longest answer to ask for, in tokens"),
+    key(
+        "max_output",
+        Kind::Count(1, 100_000_000),
+        None,
+        Untrusted::No,
+        "the longest answer to ask for, in tokens",
+    ),
     key(
         "body",
         Kind::Text,
@@ -326,12 +395,36 @@ pub(crate) const PROVIDER: &[Key] = &[
         Untrusted::No,
         "extra fields for each request, as a JSON object: {\"reasoning_effort\": \"high\"}",
     ),
-    key("merge", SWITCH, None, Untrusted::No, "merge consecutive messages of the same role into one"),
+    key(
+        "merge",
+        SWITCH,
+        None,
+        Untrusted::No,
+        "merge consecutive messages of the same role into one",
+    ),
     key("echo", SWITCH, None, Untrusted::No, "send the model's readable reasoning back to it"),
-    key("sealed", SWITCH, None, Untrusted::No, "ask for encrypted reasoning, and send it back to the model"),
+    key(
+        "sealed",
+        SWITCH,
+        None,
+        Untrusted::No,
+        "ask for encrypted reasoning, and send it back to the model",
+    ),
     key("usage", SWITCH, None, Untrusted::No, "ask for token usage in streams"),
-    key("signed", SWITCH, None, Untrusted::No, "mark calls made by other models as unsigned, as Gemini requires"),
-    key("new_limit", SWITCH, None, Untrusted::No, "send max_output as max_completion_tokens in Chat Completions"),
+    key(
+        "signed",
+        SWITCH,
+        None,
+        Untrusted::No,
+        "mark calls made by other models as unsigned, as Gemini requires",
+    ),
+    key(
+        "new_limit",
+        SWITCH,
+        None,
+        Untrusted::No,
+        "send max_output as max_completion_tokens in Chat Completions",
+    ),
 ];
 
 const SWITCH: Kind = Kind::Choice(&["on", "off"]);
@@ -339,10 +432,13 @@ const SWITCH: Kind = Kind::Choice(&["on", "off"]);
 /// The reference page of all settings.
 pub(crate) fn page() -> String {
     let mut page = String::from(
-        "# Settings\n\nMade by `cargo xtask generate` from `crates/dunnock/src/keys_table.rs`.\n\nOrder (later ones win): defaults, \
-         `~/.config/dunnock/config.toml` (`$XDG_CONFIG_HOME`), `.dunnock/config.toml` of the project, `DUNNOCK_*`, flags. A key is \
-         its flag with `_`; `DUNNOCK_MAX_STEPS` sets `max_steps`, `DUNNOCK_PROVIDERS__NAME__BASE_URL` sets `providers.NAME.base_url`. \
-         `dunnock config` shows each value and where it comes from; an unknown key is an error that names its line.\n\n",
+        "# Settings\n\nMade by `cargo xtask generate` from \
+         `crates/dunnock/src/keys_table.rs`.\n\nOrder (later ones win): defaults, \
+         `~/.config/dunnock/config.toml` (`$XDG_CONFIG_HOME`), `.dunnock/config.toml` of the \
+         project, `DUNNOCK_*`, flags. A key is its flag with `_`; `DUNNOCK_MAX_STEPS` sets \
+         `max_steps`, `DUNNOCK_PROVIDERS__NAME__BASE_URL` sets `providers.NAME.base_url`. \
+         `dunnock config` shows each value and where it comes from; an unknown key is an error \
+         that names its line.\n\n",
     );
     let row = |key: &Key, prefix: &str| {
         let kind = match key.kind {
@@ -366,24 +462,30 @@ pub(crate) fn page() -> String {
         let (name, default, about) = (key.name, key.default.unwrap_or("-"), key.about);
         format!("| `{prefix}{name}` | {kind} | {default} | {untrusted} | {about} |\n")
     };
-    let head = "| key | values | default | from an untrusted project | meaning |\n|---|---|---|---|---|\n";
+    let head =
+        "| key | values | default | from an untrusted project | meaning |\n|---|---|---|---|---|\n";
     page.push_str(head);
     KEYS.iter().for_each(|key| page.push_str(&row(key, "")));
     page.push_str("\n## Providers\n\n");
     page.push_str(head);
     PROVIDER.iter().for_each(|key| page.push_str(&row(key, "providers.NAME.")));
     page.push_str(
-        "\nProviders that need no configuration, in the order in which they are tried if no model is set:\n\n",
+        "\nProviders that need no configuration, in the order in which they are tried if no model \
+         is set:\n\n",
     );
-    page.push_str("| name | what | wire | address | key from | model if none is set |\n|---|---|---|---|---|---|\n");
+    page.push_str(
+        "| name | what | wire | address | key from | model if none is set \
+         |\n|---|---|---|---|---|---|\n",
+    );
     for known in dunnock_model::KNOWN {
         let (name, about, wire, url) = (known.name, known.about, known.wire, known.base_url);
         let (key, model) = (known.key_env.unwrap_or("-"), known.default_model.unwrap_or("-"));
         page.push_str(&format!("| `{name}` | {about} | {wire} | {url} | {key} | {model} |\n"));
     }
     page.push_str(&format!(
-        "\n## Prices\n\nUS dollars per million tokens, as of {}. Other models have no price until you set `price`: their cost is shown as \
-         unknown, and a money budget is refused.\n\n| model | input | cached input | cache writes | output |\n|---|---|---|---|---|\n",
+        "\n## Prices\n\nUS dollars per million tokens, as of {}. Other models have no price until \
+         you set `price`: their cost is shown as unknown, and a money budget is refused.\n\n| \
+         model | input | cached input | cache writes | output |\n|---|---|---|---|---|\n",
         dunnock_model::PRICES_OF
     ));
     let usd = |micros: u64| format!("{}", micros as f64 / 1e6);
@@ -395,9 +497,11 @@ pub(crate) fn page() -> String {
     for (provider, source) in dunnock_model::PRICE_SOURCES {
         page.push_str(&format!("Prices of {provider}: {source}.\n"));
     }
-    let prompts: Vec<String> = dunnock_model::Prompts::ALL.iter().map(|(name, _)| format!("`{name}`")).collect();
+    let prompts: Vec<String> =
+        dunnock_model::Prompts::ALL.iter().map(|(name, _)| format!("`{name}`")).collect();
     page.push_str(&format!(
-        "\nPrompts are template files ({}). A file of the same name in `~/.config/dunnock/prompts/` replaces one.\n",
+        "\nPrompts are template files ({}). A file of the same name in \
+         `~/.config/dunnock/prompts/` replaces one.\n",
         prompts.join(", ")
     ));
     page

@@ -1,10 +1,11 @@
 //! The `dunnock` program: a table of contents.
 //!
-//! Arguments are in `args.rs`, settings in `settings.rs` and `keys_table.rs`, folders in `paths.rs`, each group of commands
-//! in a file of its own. `compose.rs` chooses the adapters; `drive.rs` follows a session through its connection until it rests, and
-//! shows it through `plain.rs` (text) or `lines.rs` (JSON). `terminal.rs` opens the terminal app, `tui_host.rs` answers its requests,
-//! and `environment.rs` finds what it shows of the folder. `planner.rs` and `bridge.rs` are presets of `run`. All output goes through
-//! `output.rs`.
+//! Arguments are in `args.rs`, settings in `settings.rs` and `keys_table.rs`, folders in
+//! `paths.rs`, each group of commands in a file of its own. `compose.rs` chooses the adapters;
+//! `drive.rs` follows a session through its connection until it rests, and shows it through
+//! `plain.rs` (text) or `lines.rs` (JSON). `terminal.rs` opens the terminal app, `tui_host.rs`
+//! answers its requests, and `environment.rs` finds what it shows of the folder. `planner.rs` and
+//! `bridge.rs` are presets of `run`. All output goes through `output.rs`.
 
 mod about;
 mod args;
@@ -124,10 +125,18 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
         Command::Run { task, flags } => run::run(data, task, flags).await,
         Command::Resume { id, prompt, flags } => run::resume(data, id, prompt, flags).await,
         Command::Bridge(what) => {
-            let asked = |how: args::Carry| bridge::BridgeOptions { once: how.once, dir: how.dir, copy: how.copy };
+            let asked = |how: args::Carry| bridge::BridgeOptions {
+                once: how.once,
+                dir: how.dir,
+                copy: how.copy,
+            };
             match what {
-                args::Bridge::New { task, how, flags } => bridge::new(data, task, asked(how), flags).await,
-                args::Bridge::Resume { id, how, flags } => bridge::resume(data, id, asked(how), flags).await,
+                args::Bridge::New { task, how, flags } => {
+                    bridge::new(data, task, asked(how), flags).await
+                }
+                args::Bridge::Resume { id, how, flags } => {
+                    bridge::resume(data, id, asked(how), flags).await
+                }
                 args::Bridge::Copy { part } => bridge::copy(data, part).await,
             }
         }
@@ -167,7 +176,9 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
             serve::run(data, serve::ServeOptions { port, listen: None, json, web }).await
         }
         Command::Models(args::Models::List { json }) => models::list(data, json).await,
-        Command::Models(args::Models::Check { model, json }) => models::check(data, model, json).await,
+        Command::Models(args::Models::Check { model, json }) => {
+            models::check(data, model, json).await
+        }
         Command::Config { json, cd, trust } => about::config(data, cd, trust, json),
         Command::Doctor { json } => doctor::run(data, json).await,
         Command::Rules { what, json } => rules::run(what, json),

@@ -146,7 +146,8 @@ impl Checked {
             exit: end.and_then(|end| end.exit),
             ms: end.map_or(0, |end| end.ms),
             tree: check.tree().map(|tree| tree.0.clone()),
-            output: end.map_or_else(String::new, |end| tail(&dunnock_tools::redacted(&end.shown), OUTPUT)),
+            output: end
+                .map_or_else(String::new, |end| tail(&dunnock_tools::redacted(&end.shown), OUTPUT)),
             flaky: tally.flaky(&check.command),
             passed_before: before.map(|before| before.outcome == dunnock_proto::Outcome::Done),
         }
@@ -252,7 +253,12 @@ impl Lines {
         let workspace = s.workspace.as_deref().unwrap_or_default().to_owned();
         self.print(
             None,
-            What::Session { app: compose::APP.into(), workspace, model: s.config.model.clone(), isolation },
+            What::Session {
+                app: compose::APP.into(),
+                workspace,
+                model: s.config.model.clone(),
+                isolation,
+            },
         );
     }
 
@@ -262,7 +268,8 @@ impl Lines {
             && let Some(asked) = s.questions.last()
         {
             let kind = serde_json::to_value(asked.kind.as_ref()).unwrap_or_default();
-            let (question, hash, view) = (asked.id.to_string(), asked.hash.to_string(), asked.kind.view());
+            let (question, hash, view) =
+                (asked.id.to_string(), asked.hash.to_string(), asked.kind.view());
             let call = asked.kind.approval().and_then(|approval| s.call(approval.call));
             let call = call.map(|call| WaitingCall {
                 id: call.id.to_string(),

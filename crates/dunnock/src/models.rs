@@ -9,7 +9,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<ExitCode> {
-    let settings = paths::settings(paths::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
+    let settings = paths::settings(
+        paths::workspace(None).ok().as_deref(),
+        false,
+        run::given(data, Vec::new()),
+    )?;
     let speaker = compose::speaker(&settings)?;
     let chosen = settings.text("model").unwrap_or_default().to_owned();
     let mut any = false;
@@ -20,20 +24,27 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
         // Query a remote server only if its key is set, so that nothing leaves the machine
         // unexpectedly.
         let asked = match (keyless, far) {
-            (true, true) => Err(format!("no key: set {}", provider.key_env.as_deref().unwrap_or_default())),
+            (true, true) => {
+                Err(format!("no key: set {}", provider.key_env.as_deref().unwrap_or_default()))
+            }
             _ => speaker.models(provider, Duration::from_secs(if far { 10 } else { 2 })).await,
         };
         match asked {
             Ok(models) => {
                 any |= !models.is_empty();
                 if !json {
-                    output::aside(&format!("{name}  {}  {} models", provider.address(), models.len()));
+                    output::aside(&format!(
+                        "{name}  {}  {} models",
+                        provider.address(),
+                        models.len()
+                    ));
                 }
                 for model in models {
                     let full = format!("{name}/{model}");
                     match json {
                         true => output::line(
-                            &json!({"provider": name, "model": full, "chosen": full == chosen}).to_string(),
+                            &json!({"provider": name, "model": full, "chosen": full == chosen})
+                                .to_string(),
                         ),
                         false => output::line(&format!(
                             "{} {}",
@@ -51,16 +62,24 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
                     let why = if provider.is_local() { "not running" } else { "cannot be reached" };
                     output::aside(&format!("{name}  {}  {why}", provider.address()));
                 }
-                false => output::aside(&format!("{name}  {}  {}", provider.address(), output::one_line(&why))),
+                false => output::aside(&format!(
+                    "{name}  {}  {}",
+                    provider.address(),
+                    output::one_line(&why)
+                )),
             },
         }
     }
     if !json {
         output::aside(match (chosen.as_str(), any) {
             ("", true) => {
-                "choose one: dunnock run --model PROVIDER/MODEL \"...\", or model = \"PROVIDER/MODEL\" in the configuration"
+                "choose one: dunnock run --model PROVIDER/MODEL \"...\", or model = \
+                 \"PROVIDER/MODEL\" in the configuration"
             }
-            ("", false) => "no model is available. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start a local server",
+            ("", false) => {
+                "no model is available. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start a local \
+                 server"
+            }
             _ => "* marks the configured model",
         });
     }
@@ -71,9 +90,14 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
 const MOST_SAID: usize = 90;
 
 /// `dunnock models check`: tests what a model can do, and saves the result for every session.
-pub(crate) async fn check(data: Option<PathBuf>, model: Option<String>, json: bool) -> anyhow::Result<ExitCode> {
+pub(crate) async fn check(
+    data: Option<PathBuf>,
+    model: Option<String>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
     let flags = model.into_iter().map(|model| ("model", Value::Text(model))).collect();
-    let mut settings = paths::settings(paths::workspace(None).ok().as_deref(), false, run::given(data, flags))?;
+    let mut settings =
+        paths::settings(paths::workspace(None).ok().as_deref(), false, run::given(data, flags))?;
     let speaker = compose::speaker(&settings)?;
     let model = compose::model(&mut settings, &speaker).await?;
     if !json {
@@ -91,7 +115,11 @@ pub(crate) async fn check(data: Option<PathBuf>, model: Option<String>, json: bo
                 Some((at, _)) => format!("{}...", said.get(..at).unwrap_or_default()),
                 None => said.to_string(),
             };
-            output::line(&format!("  {:<20} {mark:<4} {said} ({:.1} s)", probe.name, probe.took.as_secs_f32()));
+            output::line(&format!(
+                "  {:<20} {mark:<4} {said} ({:.1} s)",
+                probe.name,
+                probe.took.as_secs_f32()
+            ));
         }
     };
     let today = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
@@ -113,13 +141,16 @@ pub(crate) async fn check(data: Option<PathBuf>, model: Option<String>, json: bo
             json!({"name": p.name, "works": works, "said": p.said, "ms": p.took.as_millis() as u64})
         };
         let probes: Vec<_> = checked.probes.iter().map(probe).collect();
-        output::line(&json!({"profile": checked.profile, "probes": probes, "file": path}).to_string());
+        output::line(
+            &json!({"profile": checked.profile, "probes": probes, "file": path}).to_string(),
+        );
         return Ok(end);
     }
     let p = &checked.profile;
     let window = p.window.map_or_else(|| "unknown".into(), |w| format!("{w} tokens"));
     output::line(&format!(
-        "\nresult for {model}: wire {}, calls {}{}, edits {}, profile {}, window {window}, {} at a time{}",
+        "\nresult for {model}: wire {}, calls {}{}, edits {}, profile {}, window {window}, {} at \
+         a time{}",
         p.wire,
         p.dialect,
         if p.dialect == Dialect::Plan && p.constrained { " (constrained by a schema)" } else { "" },
@@ -132,7 +163,9 @@ pub(crate) async fn check(data: Option<PathBuf>, model: Option<String>, json: bo
         output::line(&format!("  ! {fault}"));
     }
     if !calls {
-        output::line("  the model answers, but made no tool call in any format, so it cannot do tasks");
+        output::line(
+            "  the model answers, but made no tool call in any format, so it cannot do tasks",
+        );
     }
     output::aside(&format!("saved in {path}; delete the file to discard the result"));
     Ok(end)

@@ -14,7 +14,9 @@ pub(crate) fn money(text: &str) -> Result<u64, String> {
 /// Parses `provider/model: 1.25 in, 0.125 cached, 10 out`. Without a price, cached and written
 /// tokens cost as much as input.
 pub(crate) fn price(text: &str) -> Result<(String, Price), String> {
-    let wrong = || format!("{text:?} is not a price; write \"provider/model: 1.25 in, 0.125 cached, 10 out\"");
+    let wrong = || {
+        format!("{text:?} is not a price; write \"provider/model: 1.25 in, 0.125 cached, 10 out\"")
+    };
     let (model, rest) = text.rsplit_once(':').ok_or_else(wrong)?;
     let model = model.trim();
     let (mut input, mut cached, mut written, mut output) = (None, None, None, None);
@@ -33,8 +35,11 @@ pub(crate) fn price(text: &str) -> Result<(String, Price), String> {
         };
         *place = Some((usd * 1e6).round() as u64);
     }
-    let (Some(input), Some(output), Some(_)) = (input, output, model.split_once('/')) else { return Err(wrong()) };
-    let price = Price { input, output, cached: cached.unwrap_or(input), written: written.unwrap_or(input) };
+    let (Some(input), Some(output), Some(_)) = (input, output, model.split_once('/')) else {
+        return Err(wrong());
+    };
+    let price =
+        Price { input, output, cached: cached.unwrap_or(input), written: written.unwrap_or(input) };
     Ok((model.to_owned(), price))
 }
 
@@ -44,8 +49,9 @@ pub(crate) fn budget(text: &str) -> Result<Budget, String> {
     for part in text.split(',').map(str::trim) {
         let at = part.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(part.len());
         let (number, unit) = part.split_at(at);
-        let number: f64 =
-            number.parse().map_err(|_| format!("{part:?} is not a budget; write 2usd, 200ktok or 10min"))?;
+        let number: f64 = number
+            .parse()
+            .map_err(|_| format!("{part:?} is not a budget; write 2usd, 200ktok or 10min"))?;
         let scaled = |by: f64| {
             let n = number * by;
             if (1.0..1e18).contains(&n) {
@@ -83,13 +89,19 @@ mod tests {
     #[test]
     fn prices_name_what_they_are_for() {
         let (model, known) = price("openai/gpt-5: 1.25 in, 0.125 cached, 10 out").unwrap();
-        assert_eq!((model.as_str(), known.input, known.cached), ("openai/gpt-5", 1_250_000, 125_000));
+        assert_eq!(
+            (model.as_str(), known.input, known.cached),
+            ("openai/gpt-5", 1_250_000, 125_000)
+        );
         assert_eq!(
             (known.output, known.written),
             (10_000_000, 1_250_000),
             "what goes into a cache costs as the rest, unless said"
         );
-        assert_eq!(price("ollama/*: 0 in, 0 out").unwrap().1, Price { input: 0, cached: 0, output: 0, written: 0 });
+        assert_eq!(
+            price("ollama/*: 0 in, 0 out").unwrap().1,
+            Price { input: 0, cached: 0, output: 0, written: 0 }
+        );
         for wrong in [
             "gpt-5: 1 in, 2 out",
             "a/b: 1 in",

@@ -46,7 +46,9 @@ pub(crate) fn piece(text: &str) {
 }
 
 fn write(bytes: &[u8]) {
-    if CLOSED.load(Ordering::Relaxed) || heard(String::from_utf8_lossy(bytes).trim_end_matches('\n')) {
+    if CLOSED.load(Ordering::Relaxed)
+        || heard(String::from_utf8_lossy(bytes).trim_end_matches('\n'))
+    {
         return;
     }
     let mut out = std::io::stdout().lock();

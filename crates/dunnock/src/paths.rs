@@ -22,7 +22,8 @@ fn user_folder(xdg: &str, below_home: &str) -> anyhow::Result<PathBuf> {
         return Ok(dir.join("dunnock"));
     }
     if cfg!(windows) {
-        let dir = var("LOCALAPPDATA").context("LOCALAPPDATA is not set. Set it, or use --data-dir")?;
+        let dir =
+            var("LOCALAPPDATA").context("LOCALAPPDATA is not set. Set it, or use --data-dir")?;
         return Ok(dir.join("dunnock"));
     }
     let home = var("HOME").context("HOME is not set. Set it, or use --data-dir")?;
@@ -50,7 +51,9 @@ pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
 /// Where sessions are stored: as configured, or `$XDG_DATA_HOME/dunnock`.
 pub(crate) fn data_dir(settings: &Settings) -> anyhow::Result<PathBuf> {
     match settings.text("data_dir") {
-        Some(dir) => std::path::absolute(dir).with_context(|| format!("{dir} is not a valid folder")),
+        Some(dir) => {
+            std::path::absolute(dir).with_context(|| format!("{dir} is not a valid folder"))
+        }
         None => user_folder("XDG_DATA_HOME", ".local/share"),
     }
 }
@@ -86,11 +89,15 @@ pub(crate) fn workspace(given: Option<&Path>) -> anyhow::Result<PathBuf> {
         )));
     };
     if !real.is_dir() {
-        return Err(usage(format!("{} is not a folder. Give a folder with --cd DIR", dir.display())));
+        return Err(usage(format!(
+            "{} is not a folder. Give a folder with --cd DIR",
+            dir.display()
+        )));
     }
     if real.parent().is_none() {
         return Err(usage(format!(
-            "{} is the root folder, which cannot be a workspace. Change to a project folder, or use --cd DIR",
+            "{} is the root folder, which cannot be a workspace. Change to a project folder, or \
+             use --cd DIR",
             dir.display()
         )));
     }
@@ -106,7 +113,8 @@ pub(crate) fn keeps_its_own(workspace: &Path, settings: &Settings) -> anyhow::Re
     let inside = |dir: &PathBuf| dir.starts_with(workspace) && !dir.starts_with(&ours);
     if config.iter().chain(&data).any(inside) {
         return Err(usage(format!(
-            "{} contains your Dunnock settings or sessions, so it cannot be a workspace. Change to a project folder, or use --cd DIR",
+            "{} contains your Dunnock settings or sessions, so it cannot be a workspace. Change \
+             to a project folder, or use --cd DIR",
             workspace.display()
         )));
     }
@@ -135,7 +143,8 @@ pub(crate) fn settings(
         Some(path) => Some(path),
         None => config_dir().ok().map(|dir| dir.join("config.toml")),
     };
-    let project = workspace.map(|dir| (dir.join(".dunnock/config.toml"), trusted || crate::trust::is_trusted(dir)));
+    let project = workspace
+        .map(|dir| (dir.join(".dunnock/config.toml"), trusted || crate::trust::is_trusted(dir)));
     let env = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| name.starts_with("DUNNOCK_"))
@@ -152,11 +161,13 @@ pub(crate) async fn open(dir: &Path) -> anyhow::Result<Sqlite> {
                 dir.display()
             )
         }
-        other => anyhow::Error::from(other).context(format!("sessions in {} cannot be opened", dir.display())),
+        other => anyhow::Error::from(other)
+            .context(format!("sessions in {} cannot be opened", dir.display())),
     })?;
     if let Some(salvaged) = &opened.salvaged {
         crate::output::note(&format!(
-            "the session database was damaged ({}) and was rebuilt: {} sessions complete, {} partial. The damaged database is in {}",
+            "the session database was damaged ({}) and was rebuilt: {} sessions complete, {} \
+             partial. The damaged database is in {}",
             salvaged.why,
             salvaged.whole,
             salvaged.partly,

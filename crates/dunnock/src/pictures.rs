@@ -15,7 +15,10 @@ pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Blob>> {
     if paths.len() > MOST {
         return Err(usage(format!("a prompt can have at most {MOST} images")));
     }
-    paths.iter().map(|path| one(path).map_err(|why| usage(format!("--image {}: {why}", path.display())))).collect()
+    paths
+        .iter()
+        .map(|path| one(path).map_err(|why| usage(format!("--image {}: {why}", path.display()))))
+        .collect()
 }
 
 fn one(path: &Path) -> Result<Blob, String> {
@@ -24,7 +27,11 @@ fn one(path: &Path) -> Result<Blob, String> {
         return Err("it is not a file".into());
     }
     if size.len() > MOST_BYTES {
-        return Err(format!("it is {} MB; servers accept at most {} MB", size.len() >> 20, MOST_BYTES >> 20));
+        return Err(format!(
+            "it is {} MB; servers accept at most {} MB",
+            size.len() >> 20,
+            MOST_BYTES >> 20
+        ));
     }
     let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
     match dunnock_model::picture_kind(&bytes) {
@@ -34,7 +41,11 @@ fn one(path: &Path) -> Result<Blob, String> {
 }
 
 /// Stores images with a session and returns their hashes for the prompt.
-pub(crate) async fn keep(world: &Ports, session: &SessionId, pictures: &[Blob]) -> anyhow::Result<Vec<Hash>> {
+pub(crate) async fn keep(
+    world: &Ports,
+    session: &SessionId,
+    pictures: &[Blob],
+) -> anyhow::Result<Vec<Hash>> {
     for picture in pictures {
         world.log.keep(session, picture).await?;
     }

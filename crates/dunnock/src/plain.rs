@@ -6,7 +6,9 @@ use crate::tally::Tally;
 use crate::{bridge, compose, output};
 use dunnock_core::{Question, State};
 use dunnock_model::{InboxState, brought};
-use dunnock_proto::{Delta, Event, Finished, Isolation, Mode, Outcome, Part, Partial, QuestionId, SessionId, Step};
+use dunnock_proto::{
+    Delta, Event, Finished, Isolation, Mode, Outcome, Part, Partial, QuestionId, SessionId, Step,
+};
 use std::io::IsTerminal as _;
 
 /// Questions that are shown in full when many are waiting.
@@ -43,7 +45,8 @@ pub(crate) struct Plain {
 
 impl Plain {
     pub(crate) fn new(session: SessionId, attended: bool) -> Self {
-        let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        let colour = std::io::stderr().is_terminal()
+            && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
         Self {
             session,
             streams: std::io::stdout().is_terminal(),
@@ -70,16 +73,21 @@ impl Plain {
     /// The first line.
     pub(crate) fn begin(&mut self, s: &State, level: Isolation) {
         let confined = match (s.config.mode, level) {
-            (Mode::All, Isolation::D) => "no sandbox (level D): commands run without approval".to_owned(),
+            (Mode::All, Isolation::D) => {
+                "no sandbox (level D): commands run without approval".to_owned()
+            }
             (Mode::Read, _) => "read-only".to_owned(),
             (Mode::Ask | Mode::Edits | Mode::Auto, Isolation::D) => {
                 "no sandbox (level D): commands need approval".to_owned()
             }
             (Mode::All, level) => format!("sandbox level {level:?}, no approvals"),
-            (Mode::Ask | Mode::Edits, level) => format!("sandbox level {level:?}, commands need approval"),
+            (Mode::Ask | Mode::Edits, level) => {
+                format!("sandbox level {level:?}, commands need approval")
+            }
             (Mode::Auto, level) => format!("sandbox level {level:?}"),
         };
-        let (app, id, model) = (compose::APP, output::id(&self.session), output::one_line(&s.config.model));
+        let (app, id, model) =
+            (compose::APP, output::id(&self.session), output::one_line(&s.config.model));
         self.quiet(&format!("dunnock {app} · {model} · session {id} · {confined}"));
     }
 
@@ -104,7 +112,10 @@ impl Plain {
                 if let Some(call) = s.call(e.call).filter(|c| is_command(c)) {
                     let what = if call.harness { check(&call.part.args) } else { gist(&call.part) };
                     let tool = if call.harness { "check" } else { call.part.tool.as_str() };
-                    self.quiet(&format!("• {tool}  {}", output::short(&output::one_line(&what), 160)));
+                    self.quiet(&format!(
+                        "• {tool}  {}",
+                        output::short(&output::one_line(&what), 160)
+                    ));
                 }
             }
             Event::Finished(e) => self.finished(s, e),
@@ -114,8 +125,11 @@ impl Plain {
                     "active" => ">",
                     _ => " ",
                 };
-                let steps: Vec<String> =
-                    e.steps.iter().map(|p| format!("  [{}] {}", mark(&p.state), output::one_line(&p.text))).collect();
+                let steps: Vec<String> = e
+                    .steps
+                    .iter()
+                    .map(|p| format!("  [{}] {}", mark(&p.state), output::one_line(&p.text)))
+                    .collect();
                 self.quiet(&format!("• plan\n{}", steps.join("\n")));
             }
             Event::Asked(e) if !self.attended => {
@@ -123,27 +137,42 @@ impl Plain {
                     self.ask(s, asked);
                 }
             }
-            Event::StepFailed(e) if e.retry_at.is_some() => self.quiet(&format!("  {}", output::one_line(&e.error))),
+            Event::StepFailed(e) if e.retry_at.is_some() => {
+                self.quiet(&format!("  {}", output::one_line(&e.error)))
+            }
             Event::Compacted(e) => {
                 let how = if e.summary.is_some() { "summarised" } else { "shortened" };
                 let head = describe::from_byte(e.preamble.first_changed);
                 let head = if head.is_empty() { head } else { format!("; instructions{head}") };
-                self.quiet(&format!("  conversation {how}, from {} to {} bytes{head}", e.before, e.after));
+                self.quiet(&format!(
+                    "  conversation {how}, from {} to {} bytes{head}",
+                    e.before, e.after
+                ));
             }
-            Event::CompactionFailed(e) => {
-                self.quiet(&format!("  the conversation could not be compacted: {}", output::one_line(&e.error)))
-            }
+            Event::CompactionFailed(e) => self.quiet(&format!(
+                "  the conversation could not be compacted: {}",
+                output::one_line(&e.error)
+            )),
             Event::PreambleSet(e) if e.preamble.reason != "start" => {
-                let (why, from) = (output::one_line(&e.preamble.reason), describe::from_byte(e.preamble.first_changed));
+                let (why, from) = (
+                    output::one_line(&e.preamble.reason),
+                    describe::from_byte(e.preamble.first_changed),
+                );
                 self.quiet(&format!("  new instructions: {why}{from}"));
             }
             Event::Noticed(e) if !e.sources.is_empty() => {
                 let first = e.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-                self.quiet(&format!("  note to the model: {}", output::short(&output::one_line(first), 200)));
+                self.quiet(&format!(
+                    "  note to the model: {}",
+                    output::short(&output::one_line(first), 200)
+                ));
             }
             Event::Baselined(e) => {
                 for check in e.checks.iter().filter(|check| check.outcome != Outcome::Done) {
-                    self.quiet(&format!("  before the work, `{}` fails", output::one_line(&check.command)));
+                    self.quiet(&format!(
+                        "  before the work, `{}` fails",
+                        output::one_line(&check.command)
+                    ));
                 }
             }
             Event::InterruptRequested(_) => self.quiet("  stopping"),
@@ -175,7 +204,9 @@ impl Plain {
         }
         let time = if e.ms >= 100 { format!(" ({})", output::took(e.ms)) } else { String::new() };
         let ok = e.outcome == Outcome::Done;
-        if is_command(call) && matches!(e.outcome, Outcome::Done | Outcome::Failed | Outcome::Interrupted) {
+        if is_command(call)
+            && matches!(e.outcome, Outcome::Done | Outcome::Failed | Outcome::Interrupted)
+        {
             let shown = output::visible(e.shown.trim_end());
             let lines: Vec<&str> = shown.lines().filter(|l| *l != "(no output)").collect();
             let hidden = lines.len().saturating_sub(OUTPUT);
@@ -200,7 +231,10 @@ impl Plain {
             }
             let more = rest.len().saturating_sub(shown);
             let more = if more > 0 { format!(" (+{more} lines)") } else { String::new() };
-            told.push_str(&format!("  └ {}{more}{time}", output::short(&output::one_line(first), 120)));
+            told.push_str(&format!(
+                "  └ {}{more}{time}",
+                output::short(&output::one_line(first), 120)
+            ));
         } else {
             let why = output::one_line(&e.shown);
             let why = output::short(why.strip_prefix("not run: ").unwrap_or(&why), 200);
@@ -211,7 +245,9 @@ impl Plain {
 
     pub(crate) fn delta(&mut self, delta: &Delta) {
         match delta {
-            Delta::Text { step, attempt, offset, text } if self.streams => self.words(*step, *attempt, *offset, text),
+            Delta::Text { step, attempt, offset, text } if self.streams => {
+                self.words(*step, *attempt, *offset, text)
+            }
             Delta::Notice { text } => self.quiet(&format!("  {}", output::one_line(text))),
             Delta::Text { .. } | Delta::Reasoning { .. } | Delta::Output { .. } => {}
         }
@@ -220,7 +256,9 @@ impl Plain {
     /// What was in progress when we connected, or after we lagged behind.
     pub(crate) fn partial(&mut self, partial: &Partial) {
         match partial {
-            Partial::Step { step, attempt, text, .. } if self.streams => self.words(*step, *attempt, 0, text),
+            Partial::Step { step, attempt, text, .. } if self.streams => {
+                self.words(*step, *attempt, 0, text)
+            }
             Partial::Step { .. } | Partial::Call { .. } => {}
         }
     }
@@ -246,7 +284,8 @@ impl Plain {
         let id = output::id(&self.session).to_owned();
         let rests = matches!(end.why, ExitReason::Done | ExitReason::Stale | ExitReason::Unproven);
         // Streamed text is already on the screen; an answer in a tool call is not.
-        let on_screen = !tally.by_call && self.shown.is_some_and(|shown| shown.step == s.step && shown.whole);
+        let on_screen =
+            !tally.by_call && self.shown.is_some_and(|shown| shown.step == s.step && shown.whole);
         if rests && !on_screen && !tally.answer.trim().is_empty() {
             output::line(output::visible(&tally.answer).trim_end());
         }
@@ -256,7 +295,12 @@ impl Plain {
         let word = end.why.to_string();
         match end.why {
             ExitReason::Waiting => {
-                for question in s.questions.iter().filter(|q| !self.asked.contains(&q.id)).cloned().collect::<Vec<_>>()
+                for question in s
+                    .questions
+                    .iter()
+                    .filter(|q| !self.asked.contains(&q.id))
+                    .cloned()
+                    .collect::<Vec<_>>()
                 {
                     self.ask(s, &question);
                 }
@@ -286,8 +330,12 @@ impl Plain {
                     ExitReason::Interrupted | ExitReason::Limit if s.via_bridge() => {
                         format!("continue: dunnock bridge resume {id}")
                     }
-                    ExitReason::Interrupted | ExitReason::Limit => format!("continue: dunnock resume {id}"),
-                    ExitReason::Failed => format!("try again: dunnock resume {id} --prompt \"continue\""),
+                    ExitReason::Interrupted | ExitReason::Limit => {
+                        format!("continue: dunnock resume {id}")
+                    }
+                    ExitReason::Failed => {
+                        format!("try again: dunnock resume {id} --prompt \"continue\"")
+                    }
                     _ => format!("continue: dunnock resume {id} --prompt \"...\""),
                 };
                 let undo = match s.tree {
@@ -325,13 +373,16 @@ pub(crate) fn ways_on(s: &State, id: &str) -> Vec<String> {
             for question in several.iter().take(MOST_SHOWN) {
                 if let Some(call) = question.kind.call() {
                     lines.push(format!(
-                        "  one:         dunnock approve {id} {call}    or    dunnock decline {id} {call}"
+                        "  one:         dunnock approve {id} {call}    or    dunnock decline {id} \
+                         {call}"
                     ));
                 }
             }
             if several.len() > MOST_SHOWN {
                 let (all, more) = (several.len(), several.len() - MOST_SHOWN);
-                lines.push(format!("  {all} are waiting, {more} not shown; list all: dunnock sessions show {id}"));
+                lines.push(format!(
+                    "  {all} are waiting, {more} not shown; list all: dunnock sessions show {id}"
+                ));
             }
         }
     }

@@ -24,7 +24,9 @@ pub(crate) fn plan(settings: &Settings, config: &mut Config, workspace: &Path, t
 /// Refuses `--planner` where it is not supported, instead of ignoring it.
 pub(crate) fn refuse(settings: &Settings, door: &str) -> anyhow::Result<()> {
     if wanted(settings) && settings.flagged("planner") {
-        return Err(usage(format!("--planner does not work with {door}; use: dunnock run --planner \"...\"")));
+        return Err(usage(format!(
+            "--planner does not work with {door}; use: dunnock run --planner \"...\""
+        )));
     }
     Ok(())
 }

@@ -102,7 +102,11 @@ pub fn schema() -> String {
     serde_json::to_string_pretty(&schemars::schema_for!(Receipt)).unwrap_or_default() + "\n"
 }
 
-pub(crate) async fn write(open: &compose::Composed, session: &SessionId, json: bool) -> anyhow::Result<ExitCode> {
+pub(crate) async fn write(
+    open: &compose::Composed,
+    session: &SessionId,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
     let receipt = Receipt::of(open, session).await?;
     match json {
         true => output::line(&serde_json::to_string_pretty(&receipt)?),
@@ -128,7 +132,10 @@ impl Gathered {
     fn add(&mut self, at: dunnock_proto::At, event: &Event) {
         self.times = Some((self.times.map_or(at, |(first, _)| first), at));
         match event {
-            Event::Created(e) => self.base = e.base.clone().filter(|base| base.bytes().all(|b| b.is_ascii_hexdigit())),
+            Event::Created(e) => {
+                self.base =
+                    e.base.clone().filter(|base| base.bytes().all(|b| b.is_ascii_hexdigit()))
+            }
             Event::Moved(_) => self.imported = true,
             Event::Prompted(e) => self.task.push(dunnock_tools::redacted(&e.text)),
             Event::Answered(e) => {
@@ -145,13 +152,23 @@ impl Gathered {
                 let call = e.kind.approval().and_then(|approval| self.calls.get(&approval.call));
                 let asked = call.cloned().unwrap_or_else(|| view.text.unwrap_or(view.heading));
                 let asked = output::short(&output::one_line(&dunnock_tools::redacted(&asked)), 300);
-                self.approvals.push(Approval { question: e.question.to_string(), asked, answer: None, note: None });
+                self.approvals.push(Approval {
+                    question: e.question.to_string(),
+                    asked,
+                    answer: None,
+                    note: None,
+                });
             }
             Event::Replied(e) => {
                 let name = e.question.to_string();
                 if let Some(approval) = self.approvals.iter_mut().find(|a| a.question == name) {
-                    approval.answer = Some(output::one_line(&dunnock_tools::redacted(&describe::answer(&e.answer))));
-                    approval.note = e.note.as_deref().map(|note| output::one_line(&dunnock_tools::redacted(note)));
+                    approval.answer = Some(output::one_line(&dunnock_tools::redacted(
+                        &describe::answer(&e.answer),
+                    )));
+                    approval.note = e
+                        .note
+                        .as_deref()
+                        .map(|note| output::one_line(&dunnock_tools::redacted(note)));
                 }
             }
             _ => {}
@@ -172,7 +189,11 @@ impl Receipt {
         open.world.log.read(session, 0, each).await?;
         let seen = Seen::read(&open.world, session).await?;
         // A missing folder does not count as changed: what was proven stays proven.
-        let there = seen.state.workspace.as_deref().is_some_and(|folder| std::path::Path::new(folder).is_dir());
+        let there = seen
+            .state
+            .workspace
+            .as_deref()
+            .is_some_and(|folder| std::path::Path::new(folder).is_dir());
         let fresh = if there { seen.fresh(&open.world).await } else { Freshness::Yes };
         let (began, ended) = gathered.times.unwrap_or_default();
         let (tally, used) = (&seen.tally, seen.tally.total.usage);
@@ -207,24 +228,37 @@ impl Receipt {
     /// cannot pass for our own.
     fn markdown(&self) -> String {
         let mut text = String::new();
-        let money = self.usd.map_or_else(|| "price unknown".into(), |usd| output::usd((usd * 1e6).round() as u64));
+        let money = self
+            .usd
+            .map_or_else(|| "price unknown".into(), |usd| output::usd((usd * 1e6).round() as u64));
         let headline = match (self.verdict, self.files_here) {
             (Verdict::Proven, true) => "Proven: every check passed on exactly these files.",
-            (Verdict::Proven, false) => "Proven: every check passed. The files are not here for comparison.",
+            (Verdict::Proven, false) => {
+                "Proven: every check passed. The files are not here for comparison."
+            }
             (Verdict::Failed, _) => "Not proven: a check failed.",
             (Verdict::Stale, _) => "Proof stale: the files are not the ones that were checked.",
-            (Verdict::Unverified, _) => "Unverified: nothing was checked, or a check did not finish.",
+            (Verdict::Unverified, _) => {
+                "Unverified: nothing was checked, or a check did not finish."
+            }
         };
-        let _ = writeln!(text, "# Dunnock session {}\n\n**{headline}**\n", self.session.get(..8).unwrap_or_default());
+        let _ = writeln!(
+            text,
+            "# Dunnock session {}\n\n**{headline}**\n",
+            self.session.get(..8).unwrap_or_default()
+        );
         for (n, task) in self.task.iter().enumerate() {
-            let quoted = output::visible(task).lines().map(|line| format!("> {line}\n")).collect::<String>();
+            let quoted =
+                output::visible(task).lines().map(|line| format!("> {line}\n")).collect::<String>();
             let _ = write!(text, "{}{quoted}", if n > 0 { "\n" } else { "" });
         }
         let models = self.models.iter().map(|model| code(model)).collect::<Vec<_>>().join(", ");
-        let base = self.base.as_deref().map_or_else(String::new, |base| format!(", on commit `{base}`"));
+        let base =
+            self.base.as_deref().map_or_else(String::new, |base| format!(", on commit `{base}`"));
         let _ = writeln!(
             text,
-            "\n{} steps with {models}{base}; {} tokens sent ({} cached), {} received, {money}; state: {}.\n",
+            "\n{} steps with {models}{base}; {} tokens sent ({} cached), {} received, {money}; \
+             state: {}.\n",
             self.steps,
             output::number(self.tokens_in),
             output::number(self.tokens_cached),
@@ -238,14 +272,22 @@ impl Receipt {
         for check in &self.checks {
             let how = if check.passed { "passed" } else { "**failed**" };
             let exit = check.exit.map_or_else(String::new, |exit| format!(", exit {exit}"));
-            let tries = if check.tries > 1 { format!(", try {}", check.tries) } else { String::new() };
-            let flaky = if check.flaky { "; **flaky**: it both passed and failed on the same files" } else { "" };
+            let tries =
+                if check.tries > 1 { format!(", try {}", check.tries) } else { String::new() };
+            let flaky = if check.flaky {
+                "; **flaky**: it both passed and failed on the same files"
+            } else {
+                ""
+            };
             let before = match check.passed_before {
                 Some(true) => "; it passed before the work",
                 Some(false) => "; it **failed before** the work",
                 None => "; its result before the work is unknown",
             };
-            let tree = check.tree.as_deref().map_or_else(String::new, |tree| format!("\n  files: `{tree}`"));
+            let tree = check
+                .tree
+                .as_deref()
+                .map_or_else(String::new, |tree| format!("\n  files: `{tree}`"));
             let _ = writeln!(
                 text,
                 "- {} {how}{exit}{tries}, {}{before}{flaky}{tree}",
@@ -279,8 +321,16 @@ impl Receipt {
         }
         for approval in &self.approvals {
             let answer = approval.answer.as_deref().map_or_else(|| "waiting".into(), code);
-            let note = approval.note.as_deref().map_or_else(String::new, |note| format!(" ({})", code(note)));
-            let _ = writeln!(text, "- {}: {} → {answer}{note}", approval.question, code(&approval.asked));
+            let note = approval
+                .note
+                .as_deref()
+                .map_or_else(String::new, |note| format!(" ({})", code(note)));
+            let _ = writeln!(
+                text,
+                "- {}: {} → {answer}{note}",
+                approval.question,
+                code(&approval.asked)
+            );
         }
         let _ = writeln!(
             text,
@@ -316,7 +366,11 @@ fn fenced(text: &str) -> String {
 }
 
 /// The files that the session changed, with the lines added and removed.
-async fn changes(open: &compose::Composed, session: &SessionId, seen: &Seen) -> Option<Vec<Changed>> {
+async fn changes(
+    open: &compose::Composed,
+    session: &SessionId,
+    seen: &Seen,
+) -> Option<Vec<Changed>> {
     let (keeper, s) = (open.keeper.as_ref()?, &seen.state);
     let (first, last, folder) = (s.first.clone()?, s.tree.clone()?, s.workspace.as_deref()?);
     let (ours, _) = past(open.world.log.as_ref(), session).await.ok()?.since_first();
@@ -324,20 +378,29 @@ async fn changes(open: &compose::Composed, session: &SessionId, seen: &Seen) -> 
     let checkpoints: &dyn dunnock_core::ports::Checkpoints = keeper.as_ref();
     let mine = checkpoints.changed(folder, &between, &ours).await.ok()?;
     let all = keeper.compare(folder, first, last).await.ok()?;
-    let ours = all.into_iter().filter(|change| mine.contains(&format!("{} ({})", change.path, change.how)));
+    let ours = all
+        .into_iter()
+        .filter(|change| mine.contains(&format!("{} ({})", change.path, change.how)));
     let row = |change: dunnock_tools::DiffView| {
         let text = |bytes: &Option<Vec<u8>>| match bytes {
             Some(bytes) => std::str::from_utf8(bytes).map(str::to_owned).ok(),
             None => Some(String::new()),
         };
         let known = change.before.is_some() || change.after.is_some();
-        let lines = text(&change.before).zip(text(&change.after)).filter(|_| known).map(|(before, after)| {
-            let diff = TextDiff::from_lines(&before, &after);
-            let count = |tag| diff.iter_all_changes().filter(|line| line.tag() == tag).count();
-            (count(ChangeTag::Insert), count(ChangeTag::Delete))
-        });
+        let lines = text(&change.before).zip(text(&change.after)).filter(|_| known).map(
+            |(before, after)| {
+                let diff = TextDiff::from_lines(&before, &after);
+                let count = |tag| diff.iter_all_changes().filter(|line| line.tag() == tag).count();
+                (count(ChangeTag::Insert), count(ChangeTag::Delete))
+            },
+        );
         let (added, removed) = (lines.map(|(added, _)| added), lines.map(|(_, removed)| removed));
-        Changed { path: dunnock_tools::redacted(&change.path), how: change.how.into(), added, removed }
+        Changed {
+            path: dunnock_tools::redacted(&change.path),
+            how: change.how.into(),
+            added,
+            removed,
+        }
     };
     Some(ours.map(row).collect())
 }

@@ -11,7 +11,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// Folders that programs recreate, and that are not saved if git ignores them.
-const MADE: &[&str] = &["target", "node_modules", "__pycache__", ".cache", "build", "dist", ".venv", ".pytest_cache"];
+const MADE: &[&str] =
+    &["target", "node_modules", "__pycache__", ".cache", "build", "dist", ".venv", ".pytest_cache"];
 
 /// How a session is replayed.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +59,8 @@ pub(crate) async fn run(
         let not = match &copy {
             Ok(_) if done.passed_over > 0 => {
                 format!(
-                    ", {} skipped (they had access beyond the sandbox, or never finished), so files were not compared",
+                    ", {} skipped (they had access beyond the sandbox, or never finished), so \
+                     files were not compared",
                     done.passed_over
                 )
             }
@@ -66,11 +68,17 @@ pub(crate) async fn run(
             Err(why) => format!(" (nothing was run: {why})"),
         };
         let (facts, requests, calls) = (done.facts, done.requests, done.calls);
-        output::aside(&format!("{facts} events recomputed, {requests} requests rebuilt, {calls} calls rerun{not}"));
+        output::aside(&format!(
+            "{facts} events recomputed, {requests} requests rebuilt, {calls} calls rerun{not}"
+        ));
         match done.differences.split_first() {
             None => output::line("no differences"),
             Some((first, more)) => {
-                output::line(&format!("first difference: {} (event {})", output::one_line(&first.what), first.seq));
+                output::line(&format!(
+                    "first difference: {} (event {})",
+                    output::one_line(&first.what),
+                    first.seq
+                ));
                 output::line(&format!("  recorded: {}", output::one_line(&first.recorded)));
                 output::line(&format!("  now:      {}", output::one_line(&first.now)));
                 if !more.is_empty() {
@@ -89,12 +97,15 @@ async fn copy(
     settings: &Settings,
     session: &SessionId,
 ) -> Result<Box<dyn WorkspaceCopy>, String> {
-    let state = load(open.world.log.as_ref(), session).await.map_err(|error| error.to_string())?.state;
+    let state =
+        load(open.world.log.as_ref(), session).await.map_err(|error| error.to_string())?.state;
     let keeper = open.keeper.clone().ok_or("checkpoints are not supported on this system")?;
     let first = state.first.clone().ok_or("the session has no checkpoint of its files")?;
     open.confine(settings, Sandbox::Auto);
     if open.world.level == Isolation::D {
-        return Err("there is no sandbox here, and recorded commands are not rerun without one".into());
+        return Err(
+            "there is no sandbox here, and recorded commands are not rerun without one".into()
+        );
     }
     let folder = state.workspace.as_deref().unwrap_or_default();
     if !Path::new(folder).is_dir() {
@@ -103,7 +114,8 @@ async fn copy(
     let copy = keeper.copy(folder, &first).await?;
     let own = Path::new(folder).join(".git");
     if own.is_dir() {
-        take_along(&own, &Path::new(copy.path()).join(".git")).map_err(|e| format!(".git cannot be copied: {e}"))?;
+        take_along(&own, &Path::new(copy.path()).join(".git"))
+            .map_err(|e| format!(".git cannot be copied: {e}"))?;
     }
     Ok(copy)
 }
@@ -124,9 +136,14 @@ fn take_along(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// The first file that differs from how the session left it.
-async fn files(open: &compose::Composed, session: &SessionId, folder: &str) -> anyhow::Result<Option<Difference>> {
+async fn files(
+    open: &compose::Composed,
+    session: &SessionId,
+    folder: &str,
+) -> anyhow::Result<Option<Difference>> {
     let state = load(open.world.log.as_ref(), session).await?.state;
-    let (Some(keeper), Some(last), Some(workspace)) = (&open.keeper, &state.tree, &state.workspace) else {
+    let (Some(keeper), Some(last), Some(workspace)) = (&open.keeper, &state.tree, &state.workspace)
+    else {
         return Ok(None);
     };
     let then = keeper.copy(workspace, last).await.map_err(|why| anyhow::anyhow!("{why}"))?;
@@ -157,8 +174,9 @@ fn differs(then: &Path, now: &Path, below: &Path) -> io::Result<Option<(String, 
                 }
             }
             (Some(a), Some(b)) if a.is_symlink() && b.is_symlink() => {
-                let target =
-                    |root: &Path| std::fs::read_link(root.join(&path)).map(|t| t.to_string_lossy().into_owned());
+                let target = |root: &Path| {
+                    std::fs::read_link(root.join(&path)).map(|t| t.to_string_lossy().into_owned())
+                };
                 let (a, b) = (target(then)?, target(now)?);
                 if a != b {
                     return Ok(Some((shown, a, b)));

@@ -10,7 +10,10 @@ use crate::{compose, output, paths, rules, run, sessions};
 use dunnock_core::{Question, State};
 use dunnock_engine::{Submitted, submit_offline};
 use dunnock_proto::QuestionKind;
-use dunnock_proto::{AllowedBy, Answer, CallId, Command, CommandRequest, Decoded, Event, InputId, Outcome, Part, Rule};
+use dunnock_proto::{
+    AllowedBy, Answer, CallId, Command, CommandRequest, Decoded, Event, InputId, Outcome, Part,
+    Rule,
+};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -33,7 +36,9 @@ impl Which {
 
 pub(crate) fn call_id(text: &str) -> anyhow::Result<CallId> {
     text.parse().map_err(|_| {
-        usage(format!("{text:?} is not a call ID; use one like 3.0, as \"dunnock sessions show\" prints them"))
+        usage(format!(
+            "{text:?} is not a call ID; use one like 3.0, as \"dunnock sessions show\" prints them"
+        ))
     })
 }
 
@@ -55,7 +60,11 @@ struct At {
 }
 
 async fn at(data: Option<PathBuf>, id: &str) -> anyhow::Result<At> {
-    let settings = paths::settings(paths::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
+    let settings = paths::settings(
+        paths::workspace(None).ok().as_deref(),
+        false,
+        run::given(data, Vec::new()),
+    )?;
     let open = compose::open(&settings, None).await?;
     let session = sessions::find(open.world.log.as_ref(), id).await?;
     let seen = Seen::read(&open.world, &session).await?;
@@ -65,7 +74,10 @@ async fn at(data: Option<PathBuf>, id: &str) -> anyhow::Result<At> {
 fn nothing(s: &State, id: &str) -> anyhow::Error {
     let others = ways_on(s, id);
     match others.is_empty() {
-        true => usage(format!("nothing is waiting for approval in session {id}; its state is {}", s.status())),
+        true => usage(format!(
+            "nothing is waiting for approval in session {id}; its state is {}",
+            s.status()
+        )),
         false => usage(format!(
             "nothing is waiting for approval in session {id}, but other questions are waiting:\n{}",
             others.join("\n")
@@ -89,21 +101,21 @@ pub(crate) async fn approve(
         (_, []) => return Err(nothing(s, &short)),
         (Which::Only, [(_, one)]) => vec![one.clone()],
         (Which::Only, several) => {
-            let list: Vec<String> =
-                several
-                    .iter()
-                    .map(|(call, q)| {
-                        format!(
-                            "  {call}  {}",
-                            output::one_line(&s.call(*call).map_or_else(
-                                || q.kind.view().heading,
-                                |c| format!("{} {}", c.part.tool, gist(&c.part))
-                            ))
-                        )
-                    })
-                    .collect();
+            let list: Vec<String> = several
+                .iter()
+                .map(|(call, q)| {
+                    format!(
+                        "  {call}  {}",
+                        output::one_line(&s.call(*call).map_or_else(
+                            || q.kind.view().heading,
+                            |c| format!("{} {}", c.part.tool, gist(&c.part))
+                        ))
+                    )
+                })
+                .collect();
             return Err(usage(format!(
-                "several calls are waiting in session {short}:\n{}\nName one (dunnock approve {short} {}), or use --all",
+                "several calls are waiting in session {short}:\n{}\nName one (dunnock approve \
+                 {short} {}), or use --all",
                 list.join("\n"),
                 several.first().map_or_else(String::new, |(call, _)| call.to_string())
             )));
@@ -132,7 +144,9 @@ pub(crate) async fn approve(
             Say::No(note) => (Answer::No, note.clone(), "declined"),
         };
         match n {
-            n if n < MOST_SHOWN => output::aside(&format!("{word}: {}", describe::question(s, &question))),
+            n if n < MOST_SHOWN => {
+                output::aside(&format!("{word}: {}", describe::question(s, &question)))
+            }
             n if n == MOST_SHOWN => output::aside(&format!("{word}: {} more", count - MOST_SHOWN)),
             _ => {}
         }
@@ -141,25 +155,40 @@ pub(crate) async fn approve(
     on(at, go).await
 }
 
-pub(crate) async fn answer(data: Option<PathBuf>, id: &str, words: Vec<String>, go: bool) -> anyhow::Result<ExitCode> {
+pub(crate) async fn answer(
+    data: Option<PathBuf>,
+    id: &str,
+    words: Vec<String>,
+    go: bool,
+) -> anyhow::Result<ExitCode> {
     let at = at(data, id).await?;
     let s = &at.seen.state;
     let short = output::id(&at.session).to_owned();
     let (name, text) = match words.as_slice() {
         [name, text] => (Some(name.as_str()), text.as_str()),
         [text] => (None, text.as_str()),
-        _ => return Err(usage("give the answer as one argument, in quotes: dunnock answer ID \"...\"")),
+        _ => {
+            return Err(usage(
+                "give the answer as one argument, in quotes: dunnock answer ID \"...\"",
+            ));
+        }
     };
     let question = match (name, s.questions.as_slice()) {
         (_, []) => {
-            return Err(usage(format!("no question is waiting in session {short}; its state is {}", s.status())));
+            return Err(usage(format!(
+                "no question is waiting in session {short}; its state is {}",
+                s.status()
+            )));
         }
         (None, [one]) => one.clone(),
         (None, several) => {
-            let list: Vec<String> =
-                several.iter().map(|q| format!("  {}  {}", q.id, output::one_line(&brief(q)))).collect();
+            let list: Vec<String> = several
+                .iter()
+                .map(|q| format!("  {}  {}", q.id, output::one_line(&brief(q))))
+                .collect();
             return Err(usage(format!(
-                "several questions are waiting in session {short}:\n{}\nName one: dunnock answer {short} q1 \"...\"",
+                "several questions are waiting in session {short}:\n{}\nName one: dunnock answer \
+                 {short} q1 \"...\"",
                 list.join("\n")
             )));
         }
@@ -214,10 +243,17 @@ pub(crate) fn read_answer(question: &Question, text: &str) -> Result<Answer, Str
     }
 }
 
-async fn leave(at: &At, question: &Question, answer: Answer, note: Option<String>) -> anyhow::Result<()> {
+async fn leave(
+    at: &At,
+    question: &Question,
+    answer: Answer,
+    note: Option<String>,
+) -> anyhow::Result<()> {
     let id = InputId::from_random(at.open.world.clock.random());
     let command = Command::Reply { question: question.id, hash: question.hash, answer, note };
-    match submit_offline(&at.open.world, &at.session, CommandRequest { id, expect: None, command }).await? {
+    match submit_offline(&at.open.world, &at.session, CommandRequest { id, expect: None, command })
+        .await?
+    {
         Ok(Submitted::ToOwner(_) | Submitted::Stored(_)) => Ok(()),
         Err(refusal) => Err(anyhow::anyhow!("{refusal}")),
     }
@@ -226,8 +262,15 @@ async fn leave(at: &At, question: &Question, answer: Answer, note: Option<String
 async fn on(at: At, go: bool) -> anyhow::Result<ExitCode> {
     let short = output::id(&at.session).to_owned();
     if go {
-        return run::go_on(at.open, &at.settings, at.session, None, Flags::default(), crate::drive::Carrying::Leaves)
-            .await;
+        return run::go_on(
+            at.open,
+            &at.settings,
+            at.session,
+            None,
+            Flags::default(),
+            crate::drive::Carrying::Leaves,
+        )
+        .await;
     }
     let now = Seen::read(&at.open.world, &at.session).await?.state;
     match now.questions.is_empty() {
@@ -257,20 +300,32 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
                         lines.push(format!("{call}  {} {}", part.tool, part.args));
                         lines.push(format!("requested by {}, {when}", e.model));
                         if part.recovered {
-                            lines.push("found in the text of the answer, not sent as a tool call".into());
+                            lines.push(
+                                "found in the text of the answer, not sent as a tool call".into(),
+                            );
                         }
-                        lines.extend(part.fault.as_ref().map(|fault| format!("it cannot run: {fault}")));
+                        lines.extend(
+                            part.fault.as_ref().map(|fault| format!("it cannot run: {fault}")),
+                        );
                     }
                 }
                 Event::CheckCalled(e) if e.call == call => {
                     lines.push(format!("{call}  verification check: {}", e.args))
                 }
-                Event::Asked(e) if e.kind.approval().is_some_and(|approval| approval.call == call) => {
+                Event::Asked(e)
+                    if e.kind.approval().is_some_and(|approval| approval.call == call) =>
+                {
                     question = Some(e.question);
                     let view = e.kind.view();
-                    lines.push(format!("approval was requested ({}): {}", e.question, view.reasons.join("; ")));
+                    lines.push(format!(
+                        "approval was requested ({}): {}",
+                        e.question,
+                        view.reasons.join("; ")
+                    ));
                     lines.extend(view.isolation.map(|isolation| format!("sandbox: {isolation}")));
-                    lines.extend(view.access.iter().map(|access| format!("approval grants: {access}")));
+                    lines.extend(
+                        view.access.iter().map(|access| format!("approval grants: {access}")),
+                    );
                     lines.extend(view.preview.iter().map(|loss| format!("effect: {loss}")));
                     lines.extend(view.rule.map(|rule| format!("\"always\" would allow {rule}")));
                 }
@@ -282,13 +337,20 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
                 Event::Allowed(e) if e.call == call => lines.push(match e.by {
                     AllowedBy::Policy(reason) => format!("it ran without asking: {reason}"),
                     AllowedBy::Grant(rule) => {
-                        format!("it ran without asking; you always allow: {} {}", rule.tool, rule.words.join(" "))
+                        format!(
+                            "it ran without asking; you always allow: {} {}",
+                            rule.tool,
+                            rule.words.join(" ")
+                        )
                     }
-                    AllowedBy::Person(question) => format!("it ran because you approved it ({question})"),
+                    AllowedBy::Person(question) => {
+                        format!("it ran because you approved it ({question})")
+                    }
                     AllowedBy::Harness => "it ran because you asked for this check".into(),
                 }),
                 Event::Finished(e) if e.call == call => {
-                    let level = e.isolation.map_or(String::new(), |l| format!(", sandbox level {l:?}"));
+                    let level =
+                        e.isolation.map_or(String::new(), |l| format!(", sandbox level {l:?}"));
                     let text = match &e.outcome {
                         Outcome::NotRun => format!("it did not run: {}", e.shown),
                         other => format!("{}{level}, {when}", describe::outcome(other)),

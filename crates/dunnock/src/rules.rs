@@ -30,7 +30,9 @@ fn file() -> anyhow::Result<PathBuf> {
 pub(crate) fn load() -> anyhow::Result<Rules> {
     let Ok(path) = file() else { return Ok(Rules::default()) };
     match std::fs::read_to_string(&path) {
-        Ok(text) => toml::from_str(&text).with_context(|| format!("{} cannot be parsed", path.display())),
+        Ok(text) => {
+            toml::from_str(&text).with_context(|| format!("{} cannot be parsed", path.display()))
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Rules::default()),
         Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
     }
@@ -39,16 +41,19 @@ pub(crate) fn load() -> anyhow::Result<Rules> {
 fn save(rules: &Rules) -> anyhow::Result<()> {
     let path = file()?;
     let mut text = String::from(
-        "# Rules for all sessions. \"dunnock rules\" lists them, \"dunnock rules revoke N\" removes one.\n",
+        "# Rules for all sessions. \"dunnock rules\" lists them, \"dunnock rules revoke N\" \
+         removes one.\n",
     );
     for (kind, list) in [("allow", &rules.allow), ("deny", &rules.deny)] {
         for rule in list {
-            let (tool, words) = (serde_json::to_string(&rule.tool)?, serde_json::to_string(&rule.words)?);
+            let (tool, words) =
+                (serde_json::to_string(&rule.tool)?, serde_json::to_string(&rule.words)?);
             text.push_str(&format!("\n[[{kind}]]\ntool = {tool}\nwords = {words}\n"));
             let Access { network, secrets, protected, unsandboxed } = rule.access;
             if !rule.access.is_nothing() {
                 text.push_str(&format!(
-                    "access = {{ network = {network}, secrets = {secrets}, protected = {protected}, unsandboxed = {unsandboxed} }}\n"
+                    "access = {{ network = {network}, secrets = {secrets}, protected = \
+                     {protected}, unsandboxed = {unsandboxed} }}\n"
                 ));
             }
         }
@@ -76,14 +81,19 @@ pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
 /// A rule as typed, and what it grants.
 fn listed(rule: &Rule) -> String {
     let access: Vec<&str> = rule.access.list().collect();
-    if access.is_empty() { rule.shape() } else { format!("{}  (grants {})", rule.shape(), access.join("; ")) }
+    if access.is_empty() {
+        rule.shape()
+    } else {
+        format!("{}  (grants {})", rule.shape(), access.join("; "))
+    }
 }
 
 /// Saves an allow rule for all sessions, unless it would allow everything.
 pub(crate) fn allow(rule: &Rule) -> anyhow::Result<()> {
     if !policy::grantable(rule) {
         return Err(usage(format!(
-            "{} would allow everything, because it runs any command it is given. Name a more specific command",
+            "{} would allow everything, because it runs any command it is given. Name a more \
+             specific command",
             rule.shape()
         )));
     }
@@ -118,7 +128,8 @@ fn alone() -> anyhow::Result<std::fs::File> {
     options.create(true).truncate(false).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let lock = options.open(&path).with_context(|| format!("{} cannot be opened", path.display()))?;
+    let lock =
+        options.open(&path).with_context(|| format!("{} cannot be opened", path.display()))?;
     lock.lock()?;
     Ok(lock)
 }
@@ -127,7 +138,8 @@ fn alone() -> anyhow::Result<std::fs::File> {
 pub(crate) fn always(rule: &Rule) -> anyhow::Result<()> {
     allow(rule)?;
     output::note(&format!(
-        "always allowed from now on, in all sessions: {}. To remove the rule: dunnock rules revoke N",
+        "always allowed from now on, in all sessions: {}. To remove the rule: dunnock rules \
+         revoke N",
         rule.shape()
     ));
     Ok(())
@@ -137,7 +149,9 @@ pub(crate) fn always(rule: &Rule) -> anyhow::Result<()> {
 fn rule(words: &[String], access: Access) -> anyhow::Result<Rule> {
     match words {
         [tool, words @ ..] => Ok(Rule { tool: tool.clone(), words: words.to_vec(), access }),
-        [] => Err(usage("name a tool and the first words of its command: dunnock rules deny shell docker")),
+        [] => Err(usage(
+            "name a tool and the first words of its command: dunnock rules deny shell docker",
+        )),
     }
 }
 
@@ -145,11 +159,17 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
     let rules = load()?;
     match what {
         None => {
-            let all =
-                rules.allow.iter().map(|rule| ("allow", rule)).chain(rules.deny.iter().map(|rule| ("deny", rule)));
+            let all = rules
+                .allow
+                .iter()
+                .map(|rule| ("allow", rule))
+                .chain(rules.deny.iter().map(|rule| ("deny", rule)));
             for (n, (kind, rule)) in all.clone().enumerate() {
                 output::line(&match json {
-                    true => json!({"n": n + 1, "kind": kind, "tool": rule.tool, "words": rule.words}).to_string(),
+                    true => {
+                        json!({"n": n + 1, "kind": kind, "tool": rule.tool, "words": rule.words})
+                            .to_string()
+                    }
                     false => {
                         format!("{:>3}  {kind:<5}  {}", n + 1, output::visible(&listed(rule)))
                     }
@@ -157,7 +177,8 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
             }
             if all.count() == 0 && !json {
                 output::aside(
-                    "there are no rules. Answer \"always\" to add one, or use: dunnock rules allow, dunnock rules deny",
+                    "there are no rules. Answer \"always\" to add one, or use: dunnock rules \
+                     allow, dunnock rules deny",
                 );
             }
             return Ok(ExitCode::SUCCESS);
@@ -169,7 +190,11 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
             let gone = match at {
                 at if at < allowed => rules.allow.remove(at),
                 at if at < allowed + rules.deny.len() => rules.deny.remove(at - allowed),
-                _ => return Err(usage(format!("there is no rule {n}; \"dunnock rules\" lists them"))),
+                _ => {
+                    return Err(usage(format!(
+                        "there is no rule {n}; \"dunnock rules\" lists them"
+                    )));
+                }
             };
             save(&rules)?;
             output::aside(&format!(

@@ -14,21 +14,30 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Flags as settings, including the data folder.
-pub(crate) fn given(data: Option<PathBuf>, mut more: Vec<(&'static str, Value)>) -> Vec<(&'static str, Value)> {
+pub(crate) fn given(
+    data: Option<PathBuf>,
+    mut more: Vec<(&'static str, Value)>,
+) -> Vec<(&'static str, Value)> {
     if let Some(dir) = data {
         more.push(("data-dir", Value::Text(dir.to_string_lossy().into_owned())));
     }
     more
 }
 
-pub(crate) async fn run(data: Option<PathBuf>, task: Option<String>, flags: Flags) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(
+    data: Option<PathBuf>,
+    task: Option<String>,
+    flags: Flags,
+) -> anyhow::Result<ExitCode> {
     let workspace = paths::workspace(flags.cd.as_deref())?;
-    let mut settings = paths::settings(Some(&workspace), flags.trust, given(data, flags.settings()))?;
+    let mut settings =
+        paths::settings(Some(&workspace), flags.trust, given(data, flags.settings()))?;
     let task = drive::task(task).await?;
     if dunnock_tools::holds_a_key(&task) {
         output::note(
-            "your task contains what looks like a key. It is sent to the model and saved with the session. \
-             If you did not mean to share it, replace the key and delete the session: dunnock sessions delete",
+            "your task contains what looks like a key. It is sent to the model and saved with the \
+             session. If you did not mean to share it, replace the key and delete the session: \
+             dunnock sessions delete",
         );
     }
     let pictures = pictures::read(&flags.image)?;
@@ -89,10 +98,14 @@ pub(crate) async fn meant(
         return sessions::find(open.world.log.as_ref(), id).await;
     }
     let workspace = paths::workspace(workspace)?;
-    let newest = open.world.log.list(Some(&workspace.to_string_lossy()), 1).await?.into_iter().next();
-    newest
-        .map(|row| row.id)
-        .with_context(|| format!("there is no session in {} yet. Start one: dunnock run \"...\"", workspace.display()))
+    let newest =
+        open.world.log.list(Some(&workspace.to_string_lossy()), 1).await?.into_iter().next();
+    newest.map(|row| row.id).with_context(|| {
+        format!(
+            "there is no session in {} yet. Start one: dunnock run \"...\"",
+            workspace.display()
+        )
+    })
 }
 
 pub(crate) async fn resume(
@@ -125,12 +138,14 @@ pub(crate) async fn go_on(
     let id = output::id(&session).to_owned();
     if flags.planner && seen.state.config.planner.is_none() {
         return Err(usage(format!(
-            "session {id} was not started with --planner; start a new one: dunnock run --planner \"...\""
+            "session {id} was not started with --planner; start a new one: dunnock run --planner \
+             \"...\""
         )));
     }
     if let Some(unknown) = &seen.state.read_only {
         bail!(
-            "session {id} was written by a later release ({}), which recorded {:?}. Use that release to continue it",
+            "session {id} was written by a later release ({}), which recorded {:?}. Use that \
+             release to continue it",
             unknown.app,
             unknown.kind
         );
@@ -138,9 +153,12 @@ pub(crate) async fn go_on(
     let (status, from) = (seen.state.status(), seen.state.seq);
     let rests = seen.state.phase == Phase::Rest && seen.state.questions.is_empty();
     let over = rests && matches!(status, Status::Done | Status::Failed);
-    let again = rests && matches!(status, Status::Stopped | Status::Limit) && seen.state.last.is_some();
+    let again =
+        rests && matches!(status, Status::Stopped | Status::Limit) && seen.state.last.is_some();
     if rests && seen.state.last.is_none() && prompt.is_none() {
-        return Err(usage(format!("session {id} has no task yet. Give it one: dunnock resume {id} --prompt \"...\"")));
+        return Err(usage(format!(
+            "session {id} has no task yet. Give it one: dunnock resume {id} --prompt \"...\""
+        )));
     }
     if !over || prompt.is_some() {
         let folder = seen.state.workspace.clone().unwrap_or_default();
@@ -161,7 +179,17 @@ pub(crate) async fn go_on(
     let now = seen.state.config.clone();
     let signals = Signals::new()?;
     let (world, ctrl_c, output, upto) = (open.world.clone(), CtrlC::Stops, flags.output, 0);
-    let mut drive = Drive { world, session: session.clone(), seen, view, signals, ctrl_c, carrying, output, upto };
+    let mut drive = Drive {
+        world,
+        session: session.clone(),
+        seen,
+        view,
+        signals,
+        ctrl_c,
+        carrying,
+        output,
+        upto,
+    };
     if over && prompt.is_none() {
         return drive.show_end().await;
     }
@@ -181,19 +209,30 @@ pub(crate) async fn go_on(
     drive.go(door).await
 }
 
-pub(crate) async fn attach(data: Option<PathBuf>, id: Option<String>, json: bool) -> anyhow::Result<ExitCode> {
-    let settings = paths::settings(paths::workspace(None).ok().as_deref(), false, given(data, Vec::new()))?;
+pub(crate) async fn attach(
+    data: Option<PathBuf>,
+    id: Option<String>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let settings =
+        paths::settings(paths::workspace(None).ok().as_deref(), false, given(data, Vec::new()))?;
     let open = compose::open(&settings, None).await?;
     let session = meant(&open, id.as_deref(), None).await?;
     let seen = Seen::read(&open.world, &session).await?;
     let signals = Signals::new()?;
-    let Some(door) = Connection::join(open.world.clone(), session.clone(), seen.state.seq).await? else {
+    let Some(door) = Connection::join(open.world.clone(), session.clone(), seen.state.seq).await?
+    else {
         let id = output::id(&session);
-        bail!("no process is running session {id} (state: {}). Continue it: dunnock resume {id}", seen.state.status());
+        bail!(
+            "no process is running session {id} (state: {}). Continue it: dunnock resume {id}",
+            seen.state.status()
+        );
     };
     let mut view = View::new(&session, json);
     let level = seen.state.owner.map_or(open.world.level, |seat| seat.level);
     view.begin(&seen.state, level);
     let (world, ctrl_c, carrying) = (open.world, CtrlC::Leaves, Carrying::Waits { copy: false });
-    Drive { world, session, seen, view, signals, ctrl_c, carrying, output: None, upto: 0 }.go(door).await
+    Drive { world, session, seen, view, signals, ctrl_c, carrying, output: None, upto: 0 }
+        .go(door)
+        .await
 }

@@ -13,10 +13,18 @@ use std::process::ExitCode;
 /// The mechanisms of each level.
 pub(crate) fn made_of(level: Isolation) -> &'static str {
     match level {
-        Isolation::A => "namespaces for users, mounts, processes, network and IPC; Landlock; seccomp",
-        Isolation::B => "namespaces for users, processes, network and IPC; Landlock; seccomp; no mount namespace",
+        Isolation::A => {
+            "namespaces for users, mounts, processes, network and IPC; Landlock; seccomp"
+        }
+        Isolation::B => {
+            "namespaces for users, processes, network and IPC; Landlock; seccomp; no mount \
+             namespace"
+        }
         Isolation::C => "Landlock and seccomp; no sockets except socketpair",
-        Isolation::D => "nothing: commands run with your permissions; all but known read-only ones need approval",
+        Isolation::D => {
+            "nothing: commands run with your permissions; all but known read-only ones need \
+             approval"
+        }
     }
 }
 
@@ -24,19 +32,23 @@ pub(crate) fn made_of(level: Isolation) -> &'static str {
 pub(crate) fn open_at(level: Isolation) -> &'static [&'static str] {
     match level {
         Isolation::A => &[
-            "a command can reach a socket that another program creates in this folder while the command runs",
-            "missing protected files can be created while a command runs; they are removed afterwards",
+            "a command can reach a socket that another program creates in this folder while the \
+             command runs",
+            "missing protected files can be created while a command runs; they are removed \
+             afterwards",
             "the parts of ~ that the sandbox shows (toolchains, .gitconfig) can be read",
         ],
         Isolation::B => &[
-            "mode, owner, times and extended attributes of your files outside can be changed, but not their content",
+            "mode, owner, times and extended attributes of your files outside can be changed, but \
+             not their content",
             "names and sizes of files outside are visible",
             "commands that do not name a secret file of this folder can still read it",
             "protected files can be changed while a command runs; they are restored afterwards",
         ],
         Isolation::C => &[
             "the same as at level B; in addition, tests that need sockets fail",
-            "your other processes are visible; before Linux 6.12, commands can send signals to them",
+            "your other processes are visible; before Linux 6.12, commands can send signals to \
+             them",
         ],
         Isolation::D => &["everything"],
     }
@@ -47,23 +59,37 @@ pub(crate) fn way_up(confined: &SandboxSupport) -> Option<String> {
     if confined.level == Isolation::A || !cfg!(target_os = "linux") {
         return None;
     }
-    let why = confined.why.iter().find(|(level, _)| *level == Isolation::A).map_or("", |(_, why)| why.as_str());
-    let restricted = std::fs::read_to_string("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
-        .is_ok_and(|text| text.trim() == "1");
-    let exe = std::env::current_exe().map_or_else(|_| "/usr/local/bin/dunnock".into(), |exe| exe.display().to_string());
+    let why = confined
+        .why
+        .iter()
+        .find(|(level, _)| *level == Isolation::A)
+        .map_or("", |(_, why)| why.as_str());
+    let restricted =
+        std::fs::read_to_string("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+            .is_ok_and(|text| text.trim() == "1");
+    let exe = std::env::current_exe()
+        .map_or_else(|_| "/usr/local/bin/dunnock".into(), |exe| exe.display().to_string());
     let how = if restricted {
         format!(
-            "this system (Ubuntu 23.10 and later) lets only programs with an AppArmor profile create user namespaces. \
-             As root:\n  \
-             printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile dunnock {exe} flags=(unconfined) {{\\n  userns,\\n}}\\n' \
+            "this system (Ubuntu 23.10 and later) lets only programs with an AppArmor profile \
+             create user namespaces. As root:\n  printf 'abi <abi/4.0>,\\ninclude \
+             <tunables/global>\\nprofile dunnock {exe} flags=(unconfined) {{\\n  userns,\\n}}\\n' \
              > /etc/apparmor.d/dunnock && apparmor_parser -r /etc/apparmor.d/dunnock"
         )
-    } else if std::fs::read_to_string("/proc/sys/user/max_user_namespaces").is_ok_and(|text| text.trim() == "0") {
+    } else if std::fs::read_to_string("/proc/sys/user/max_user_namespaces")
+        .is_ok_and(|text| text.trim() == "0")
+    {
         "user namespaces are switched off. As root: sysctl user.max_user_namespaces=15000".into()
-    } else if std::fs::read_to_string("/proc/sys/kernel/unprivileged_userns_clone").is_ok_and(|t| t.trim() == "0") {
-        "user namespaces are switched off for ordinary users. As root: sysctl kernel.unprivileged_userns_clone=1".into()
+    } else if std::fs::read_to_string("/proc/sys/kernel/unprivileged_userns_clone")
+        .is_ok_and(|t| t.trim() == "0")
+    {
+        "user namespaces are switched off for ordinary users. As root: sysctl \
+         kernel.unprivileged_userns_clone=1"
+            .into()
     } else {
-        "in a container, allow user namespaces and mounting /proc; elsewhere, use Linux 6.2 or later".into()
+        "in a container, allow user namespaces and mounting /proc; elsewhere, use Linux 6.2 or \
+         later"
+            .into()
     };
     Some(format!("{why}\n{how}"))
 }
@@ -83,9 +109,15 @@ pub(crate) fn part(words: &[std::ffi::OsString]) -> Option<ExitCode> {
 pub(crate) fn layout(settings: &Settings, data: &std::path::Path) -> dunnock_sandbox::Layout {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let data = real(data.to_path_buf());
-    let own = [Some(data.clone()), paths::config_dir().ok().map(real), Some(real(paths::runtime_dir(&data)))];
+    let own = [
+        Some(data.clone()),
+        paths::config_dir().ok().map(real),
+        Some(real(paths::runtime_dir(&data))),
+    ];
     let own: Vec<PathBuf> = own.into_iter().flatten().collect();
-    let listed = |key: &str| settings.list(key).into_iter().map(|path| real(path.into())).collect::<Vec<_>>();
+    let listed = |key: &str| {
+        settings.list(key).into_iter().map(|path| real(path.into())).collect::<Vec<_>>()
+    };
     dunnock_sandbox::Layout {
         readable: listed("sandbox_read"),
         writable: listed("sandbox_write").into_iter().filter(|path| path.is_dir()).collect(),
@@ -107,7 +139,11 @@ pub(crate) fn best(settings: &Settings) -> Isolation {
     }
 }
 
-pub(crate) async fn run(data: Option<PathBuf>, what: Option<Boxes>, json: bool) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(
+    data: Option<PathBuf>,
+    what: Option<Boxes>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
     let here = paths::workspace(None).ok();
     let settings = paths::settings(here.as_deref(), false, running::given(data, Vec::new()))?;
     compose::denied(&settings)?; // fail on an invalid pattern, because it would hide nothing
@@ -116,7 +152,9 @@ pub(crate) async fn run(data: Option<PathBuf>, what: Option<Boxes>, json: bool) 
         #[cfg(target_os = "linux")]
         Some(Boxes::Prove { bare, level }) => prove(&settings, bare, level, json).await,
         #[cfg(target_os = "linux")]
-        Some(Boxes::Run { network, level, words }) => try_it(&settings, network, level, words).await,
+        Some(Boxes::Run { network, level, words }) => {
+            try_it(&settings, network, level, words).await
+        }
         #[cfg(not(target_os = "linux"))]
         Some(_) => anyhow::bail!("there is no sandbox on {} yet (level D)", std::env::consts::OS),
     }
@@ -126,7 +164,11 @@ fn show(settings: &Settings, json: bool) -> anyhow::Result<ExitCode> {
     let confined = compose::confined(settings, &paths::data_dir(settings)?);
     let level = confined.level;
     if json {
-        let why: Vec<_> = confined.why.iter().map(|(l, why)| json!({"level": format!("{l:?}"), "why": why})).collect();
+        let why: Vec<_> = confined
+            .why
+            .iter()
+            .map(|(l, why)| json!({"level": format!("{l:?}"), "why": why}))
+            .collect();
         let open = open_at(level);
         output::line(
             &json!({"level": format!("{level:?}"), "made_of": made_of(level), "open": open, "not": why}).to_string(),
@@ -161,13 +203,20 @@ fn rung(
             Isolation::A => Level::A,
             Isolation::B => Level::B,
             Isolation::C => Level::C,
-            Isolation::D => anyhow::bail!("no sandbox is available here (level D). \"dunnock sandbox\" shows why"),
+            Isolation::D => anyhow::bail!(
+                "no sandbox is available here (level D). \"dunnock sandbox\" shows why"
+            ),
         },
     })
 }
 
 #[cfg(target_os = "linux")]
-async fn prove(settings: &Settings, bare: bool, level: Option<String>, json: bool) -> anyhow::Result<ExitCode> {
+async fn prove(
+    settings: &Settings,
+    bare: bool,
+    level: Option<String>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
     use anyhow::Context as _;
     use dunnock_sandbox::{Opened, ProbeOutcome};
     let data = paths::data_dir(settings)?;
@@ -195,13 +244,18 @@ async fn prove(settings: &Settings, bare: bool, level: Option<String>, json: boo
         count(|c| c == ProbeOutcome::Private),
         count(|c| c == ProbeOutcome::Out),
     );
-    let names =
-        |came: fn(ProbeOutcome) -> bool| trials.iter().filter(|t| came(t.boxed)).map(|t| t.name).collect::<Vec<_>>();
+    let names = |came: fn(ProbeOutcome) -> bool| {
+        trials.iter().filter(|t| came(t.boxed)).map(|t| t.name).collect::<Vec<_>>()
+    };
     if json {
-        let bare_open = bare.then(|| trials.iter().filter(|t| !matches!(t.bare, Some(ProbeOutcome::Held(_)))).count());
+        let bare_open = bare.then(|| {
+            trials.iter().filter(|t| !matches!(t.bare, Some(ProbeOutcome::Held(_)))).count()
+        });
         let each: serde_json::Map<String, serde_json::Value> = trials
             .iter()
-            .map(|t| (t.name.to_owned(), json!({"bare": t.bare.map(word), "sandboxed": word(t.boxed)})))
+            .map(|t| {
+                (t.name.to_owned(), json!({"bare": t.bare.map(word), "sandboxed": word(t.boxed)}))
+            })
             .collect();
         let told = json!({
             "level": format!("{rung:?}"), "probes": trials.len(), "blocked": held, "open": names(|c| c == ProbeOutcome::Out),
@@ -215,17 +269,23 @@ async fn prove(settings: &Settings, bare: bool, level: Option<String>, json: boo
             ProbeOutcome::Out => "ESCAPED",
         };
         for trial in &trials {
-            let bare = trial.bare.map_or(String::new(), |came| format!("unsandboxed: {:<9}", label(came)));
+            let bare =
+                trial.bare.map_or(String::new(), |came| format!("unsandboxed: {:<9}", label(came)));
             let error = match trial.boxed {
                 ProbeOutcome::Held(code) if code > 0 && code < 134 => {
                     std::io::Error::from_raw_os_error(code).to_string()
                 }
                 _ => String::new(),
             };
-            output::line(&format!("{:<20} {bare}sandboxed: {:<8} {error}", trial.name, label(trial.boxed)));
+            output::line(&format!(
+                "{:<20} {bare}sandboxed: {:<8} {error}",
+                trial.name,
+                label(trial.boxed)
+            ));
         }
         output::line(&format!(
-            "level {rung:?}: {} escapes tried, {held} blocked, {private} harmless (nothing outside touched), {out} escaped",
+            "level {rung:?}: {} escapes tried, {held} blocked, {private} harmless (nothing \
+             outside touched), {out} escaped",
             trials.len()
         ));
     }
@@ -245,10 +305,17 @@ pub(crate) async fn quietly(
     let (cage, more) = layout(settings, data).cage(rung, workspace, Opened::default())?;
     let env = dunnock_tools::boxed_environment(more);
     let launcher = std::sync::Arc::new(Launcher::new("/proc/self/exe".into(), &[LAUNCH]));
-    let null = || std::fs::File::options().read(true).write(true).open("/dev/null").map(std::os::fd::OwnedFd::from);
+    let null = || {
+        std::fs::File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/null")
+            .map(std::os::fd::OwnedFd::from)
+    };
     let fds = vec![null()?, null()?, null()?];
     let folder = workspace.display().to_string();
-    let run = Run { words, folder, env, terminal: false, bounds: Bounds::default(), cage: Some(cage) };
+    let run =
+        Run { words, folder, env, terminal: false, bounds: Bounds::default(), cage: Some(cage) };
     launcher.start(run, fds)?.ended().await;
     Ok(())
 }
@@ -267,10 +334,13 @@ async fn try_it(
     let workspace = paths::workspace(None)?;
     let data = paths::data_dir(settings)?;
     let rung = rung(settings, &data, level.as_deref())?;
-    let (cage, more) = layout(settings, &data).cage(rung, &workspace, Opened { network, ..Opened::default() })?;
+    let (cage, more) =
+        layout(settings, &data).cage(rung, &workspace, Opened { network, ..Opened::default() })?;
     let name = words.first().context("the command is empty")?;
     let program = dunnock_tools::found(name);
-    let words = std::iter::once(program.display().to_string()).chain(words.iter().skip(1).cloned()).collect();
+    let words = std::iter::once(program.display().to_string())
+        .chain(words.iter().skip(1).cloned())
+        .collect();
     let env = dunnock_tools::boxed_environment(more);
     let folder = workspace.display().to_string();
     let launcher = std::sync::Arc::new(Launcher::new("/proc/self/exe".into(), &[LAUNCH]));
@@ -279,7 +349,8 @@ async fn try_it(
         std::io::stdout().as_fd().try_clone_to_owned()?,
         std::io::stderr().as_fd().try_clone_to_owned()?,
     ];
-    let run = Run { words, folder, env, terminal: false, bounds: Bounds::default(), cage: Some(cage) };
+    let run =
+        Run { words, folder, env, terminal: false, bounds: Bounds::default(), cage: Some(cage) };
     let mut running = launcher.start(run, fds)?;
     match running.ended().await {
         Ended::Exited { code, signal, .. } => {

@@ -61,9 +61,14 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: ServeOptions) -> anyhow::R
     // The code is in the fragment, which a browser never sends to a server.
     let entry = asked.web.map(|_| format!("{url}/#code={}", keys.code()));
     match (asked.json, &entry) {
-        (true, None) => output::line(&serde_json::json!({ "v": 1, "url": url, "token_file": token.0 }).to_string()),
+        (true, None) => output::line(
+            &serde_json::json!({ "v": 1, "url": url, "token_file": token.0 }).to_string(),
+        ),
         (true, Some(open)) => {
-            output::line(&serde_json::json!({ "v": 1, "url": url, "token_file": token.0, "open": open }).to_string());
+            output::line(
+                &serde_json::json!({ "v": 1, "url": url, "token_file": token.0, "open": open })
+                    .to_string(),
+            );
         }
         (false, None) => {
             output::line(&format!("serving on {url}"));
@@ -75,11 +80,15 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: ServeOptions) -> anyhow::R
         show(entry, how, asked.json).await;
     }
     if let Some(ip) = away {
-        let where_to = if ip.is_unspecified() { "any address of this machine".to_owned() } else { ip.to_string() };
+        let where_to = if ip.is_unspecified() {
+            "any address of this machine".to_owned()
+        } else {
+            ip.to_string()
+        };
         output::note(&format!(
-            "anyone who can reach {where_to} and knows the password can run commands as you, and the traffic is \
-             not encrypted. On a network that is not your own, omit --listen and use a tunnel: \
-             ssh -L {0}:127.0.0.1:{0}",
+            "anyone who can reach {where_to} and knows the password can run commands as you, and \
+             the traffic is not encrypted. On a network that is not your own, omit --listen and \
+             use a tunnel: ssh -L {0}:127.0.0.1:{0}",
             at.port()
         ));
     }
@@ -112,7 +121,9 @@ async fn show(entry: &str, how: Browser, json: bool) {
         Browser::Tell => false,
         Browser::Open => {
             let address = entry.to_owned();
-            tokio::task::spawn_blocking(move || webbrowser::open(&address).is_ok()).await.unwrap_or(false)
+            tokio::task::spawn_blocking(move || webbrowser::open(&address).is_ok())
+                .await
+                .unwrap_or(false)
         }
     };
     if json {
@@ -120,7 +131,9 @@ async fn show(entry: &str, how: Browser, json: bool) {
     }
     match (opened, how) {
         (true, _) => {
-            output::line(&format!("Opening your browser. If that fails, open this within 30 seconds: {entry}"));
+            output::line(&format!(
+                "Opening your browser. If that fails, open this within 30 seconds: {entry}"
+            ));
             output::line("Enter: open it again. Ctrl-C: quit; running work is stopped and saved.");
         }
         (false, how) => {
@@ -137,7 +150,8 @@ async fn show(entry: &str, how: Browser, json: bool) {
 /// stopped.
 fn in_front() -> bool {
     #[cfg(unix)]
-    let front = rustix::termios::tcgetpgrp(std::io::stdin()).is_ok_and(|group| group == rustix::process::getpgrp());
+    let front = rustix::termios::tcgetpgrp(std::io::stdin())
+        .is_ok_and(|group| group == rustix::process::getpgrp());
     #[cfg(not(unix))]
     let front = true;
     front && std::io::IsTerminal::is_terminal(&std::io::stdin())
@@ -167,7 +181,11 @@ fn near(ip: IpAddr) -> IpAddr {
 
 /// Parses the address for `--listen`.
 fn address(text: &str) -> anyhow::Result<IpAddr> {
-    let bad = || usage(format!("{text:?} is not an address; use one of this machine, like 192.168.0.7 or 0.0.0.0"));
+    let bad = || {
+        usage(format!(
+            "{text:?} is not an address; use one of this machine, like 192.168.0.7 or 0.0.0.0"
+        ))
+    };
     text.parse().map_err(|_| bad())
 }
 
@@ -175,7 +193,8 @@ fn address(text: &str) -> anyhow::Result<IpAddr> {
 fn password() -> anyhow::Result<Password> {
     let file = paths::config_dir()?.join("password");
     let ways = format!(
-        "a password is needed to listen for other machines: set DUNNOCK_PASSWORD, or write it to {} (chmod 600)",
+        "a password is needed to listen for other machines: set DUNNOCK_PASSWORD, or write it to \
+         {} (chmod 600)",
         file.display()
     );
     let text = match paths::text_var("DUNNOCK_PASSWORD").filter(|text| !text.is_empty()) {
@@ -184,7 +203,10 @@ fn password() -> anyhow::Result<Password> {
             let Ok(text) = std::fs::read_to_string(&file) else { return Err(usage(ways)) };
             #[cfg(unix)]
             if std::os::unix::fs::MetadataExt::mode(&file.metadata()?) & 0o077 != 0 {
-                return Err(usage(format!("others can read {0}; make it private: chmod 600 {0}", file.display())));
+                return Err(usage(format!(
+                    "others can read {0}; make it private: chmod 600 {0}",
+                    file.display()
+                )));
             }
             text
         }

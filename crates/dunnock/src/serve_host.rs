@@ -11,7 +11,9 @@ use dunnock_core::ports::{BoxFuture, Log};
 use dunnock_engine::Ports;
 use dunnock_model::{ModelClient, Prompts, Service, service_offers};
 use dunnock_proto::{Config, ConfigPatch, Hash, Isolation, Mode, Price, Rule, Sandbox, SessionId};
-use dunnock_serve::{Change, Changes, CustomCommand, Host, Once, Point, Refusal, Start, UndoPreview};
+use dunnock_serve::{
+    Change, Changes, CustomCommand, Host, Once, Point, Refusal, Start, UndoPreview,
+};
 use dunnock_store::Memory;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -53,7 +55,9 @@ impl ServeHost {
 
     /// The adapters for a folder.
     fn work(&self, folder: &Path) -> anyhow::Result<Composed> {
-        let Ok(brings) = std::fs::read(folder.join(".dunnock/config.toml")) else { return Ok(self.base.clone()) };
+        let Ok(brings) = std::fs::read(folder.join(".dunnock/config.toml")) else {
+            return Ok(self.base.clone());
+        };
         let trusted = [u8::from(crate::trust::is_trusted(folder))];
         let brings = Hash::of_parts(&[&brings, &trusted]);
         let others = || self.others.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,10 +84,11 @@ impl ServeHost {
 
     fn place(&self, given: Option<&str>) -> Result<PathBuf, Refusal> {
         match given {
-            Some(text) if !Path::new(text).is_absolute() => {
-                Err(Refusal::NotFound(format!("{text:?} is not an absolute path; give the full path of a folder")))
-            }
-            Some(text) => paths::workspace(Some(Path::new(text))).map_err(|e| Refusal::NotFound(format!("{e:#}"))),
+            Some(text) if !Path::new(text).is_absolute() => Err(Refusal::NotFound(format!(
+                "{text:?} is not an absolute path; give the full path of a folder"
+            ))),
+            Some(text) => paths::workspace(Some(Path::new(text)))
+                .map_err(|e| Refusal::NotFound(format!("{e:#}"))),
             None => Ok(self.workspace.clone()),
         }
     }
@@ -101,8 +106,13 @@ impl ServeHost {
             },
             Err(_) => (None, environment::without_model()),
         };
-        let level = if settings.sandbox() == Sandbox::Off { Isolation::D } else { work.world.level };
-        let own = |own: dunnock_tui::Own| CustomCommand { name: own.name, description: own.about, text: own.text };
+        let level =
+            if settings.sandbox() == Sandbox::Off { Isolation::D } else { work.world.level };
+        let own = |own: dunnock_tui::Own| CustomCommand {
+            name: own.name,
+            description: own.about,
+            text: own.text,
+        };
         Ok(Start {
             version: compose::APP.into(),
             folder: environment::folder(&folder),
@@ -117,7 +127,11 @@ impl ServeHost {
         })
     }
 
-    async fn new_session(&self, given: Option<&str>, set: &ConfigPatch) -> Result<(String, Config), Refusal> {
+    async fn new_session(
+        &self,
+        given: Option<&str>,
+        set: &ConfigPatch,
+    ) -> Result<(String, Config), Refusal> {
         let folder = self.place(given)?;
         let config = async {
             let mut settings = self.of(&folder)?;
@@ -146,7 +160,8 @@ impl ServeHost {
     }
 
     async fn at(&self, session: &SessionId) -> anyhow::Result<SessionHistory> {
-        let folder = self.base.world.log.listed(session).await?.map(|row| row.workspace).unwrap_or_default();
+        let folder =
+            self.base.world.log.listed(session).await?.map(|row| row.workspace).unwrap_or_default();
         SessionHistory::of(self.work(Path::new(&folder))?, session.clone()).await
     }
 
@@ -154,18 +169,20 @@ impl ServeHost {
         let settings = self.of(&self.workspace)?;
         if settings.budget_day().is_some() {
             anyhow::bail!(
-                "budget_day is set, but the stateless service records no costs and cannot enforce it. \
-                 Remove budget_day, or use sessions"
+                "budget_day is set, but the stateless service records no costs and cannot enforce \
+                 it. Remove budget_day, or use sessions"
             );
         }
         let folder = self.workspace.to_string_lossy().into_owned();
         let base = self.work(&self.workspace)?.world;
         let model = settings.text("model").map(str::to_owned);
         let model = model.or_else(|| compose::model_by_key(&mut settings.clone()));
-        let model = model
-            .ok_or_else(|| anyhow::anyhow!("no model is configured; {}", environment::without_model().join("; ")))?;
+        let model = model.ok_or_else(|| {
+            anyhow::anyhow!("no model is configured; {}", environment::without_model().join("; "))
+        })?;
         self.service.knows(&model).map_err(|why| anyhow::anyhow!(why))?;
-        let place = tempfile::Builder::new().prefix("once").rand_bytes(8).tempdir_in(&base.runtime)?;
+        let place =
+            tempfile::Builder::new().prefix("once").rand_bytes(8).tempdir_in(&base.runtime)?;
         let world = Ports {
             log: Arc::new(Memory::default()),
             model: Arc::new(Service(self.service.clone())),
@@ -219,13 +236,17 @@ impl Host for ServeHost {
     fn fits(&self, state: &State) -> Result<Option<ConfigPatch>, Refusal> {
         let folder = state.workspace.clone().unwrap_or_default();
         if !Path::new(folder.as_ref()).is_dir() {
-            let why = format!("the folder of this session, {folder}, no longer exists. Restore it to continue");
+            let why = format!(
+                "the folder of this session, {folder}, no longer exists. Restore it to continue"
+            );
             return Err(Refusal::Conflict(why));
         }
         let fits = || {
             let work = self.work(Path::new(folder.as_ref()))?;
             let patch = rules_since(&state.config)?;
-            let config = patch.as_ref().map_or_else(|| state.config.as_ref().clone(), |patch| state.config.with(patch));
+            let config = patch
+                .as_ref()
+                .map_or_else(|| state.config.as_ref().clone(), |patch| state.config.with(patch));
             self.keepable(&work, &config)?;
             anyhow::Ok(patch)
         };
@@ -270,7 +291,9 @@ impl Host for ServeHost {
 
     fn rules(&self) -> Result<Vec<(Rule, String, bool)>, Refusal> {
         let rules = crate::rules::load().map_err(conflict)?;
-        let all = |list: Vec<Rule>, allows| list.into_iter().map(move |rule| (rule.clone(), rule.words(), allows));
+        let all = |list: Vec<Rule>, allows| {
+            list.into_iter().map(move |rule| (rule.clone(), rule.words(), allows))
+        };
         Ok(all(rules.allow, true).chain(all(rules.deny, false)).collect())
     }
 
@@ -278,7 +301,9 @@ impl Host for ServeHost {
         match (allows, holds) {
             (true, true) => crate::rules::allow(rule).map_err(conflict),
             (_, false) => crate::rules::revoke(rule, allows).map_err(conflict),
-            (false, true) => Err(Refusal::Conflict("to add a deny rule, use: dunnock rules deny".into())),
+            (false, true) => {
+                Err(Refusal::Conflict("to add a deny rule, use: dunnock rules deny".into()))
+            }
         }
     }
 
@@ -300,7 +325,11 @@ impl Host for ServeHost {
         })
     }
 
-    fn diff<'a>(&'a self, session: &'a SessionId, steps: Option<&'a str>) -> BoxFuture<'a, Result<Changes, Refusal>> {
+    fn diff<'a>(
+        &'a self,
+        session: &'a SessionId,
+        steps: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Changes, Refusal>> {
         Box::pin(async move {
             let at = self.at(session).await.map_err(conflict)?;
             let (from, to, changes) = undo::differences(&at, steps).await.map_err(conflict)?;

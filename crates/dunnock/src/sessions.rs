@@ -14,17 +14,25 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Result<ExitCode> {
-    let settings = paths::settings(paths::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
+    let settings = paths::settings(
+        paths::workspace(None).ok().as_deref(),
+        false,
+        run::given(data, Vec::new()),
+    )?;
     let mut open = compose::open(&settings, None).await?;
     let log = open.world.log.clone();
     let log = log.as_ref();
     match which {
         Sessions::List { here, json, most } => list(log, here, json, most).await,
-        Sessions::Show { id, json } => show(&open, &run::meant(&open, id.as_deref(), None).await?, json).await,
+        Sessions::Show { id, json } => {
+            show(&open, &run::meant(&open, id.as_deref(), None).await?, json).await
+        }
         Sessions::Output { id, call, stream } => {
             output(log, &find(log, &id).await?, reply::call_id(&call)?, stream.as_deref()).await
         }
-        Sessions::Search { words, here, json, most } => search(log, &words.join(" "), here, json, most).await,
+        Sessions::Search { words, here, json, most } => {
+            search(log, &words.join(" "), here, json, most).await
+        }
         Sessions::Receipt { id, json } => {
             receipt::write(&open, &run::meant(&open, id.as_deref(), None).await?, json).await
         }
@@ -45,10 +53,15 @@ pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Resul
 /// The only session whose ID starts with `prefix`.
 pub(crate) async fn find(store: &dyn Log, prefix: &str) -> anyhow::Result<SessionId> {
     match store.find(prefix).await?.as_slice() {
-        _ if prefix.is_empty() => bail!("a session ID is required. \"dunnock sessions list\" lists them"),
+        _ if prefix.is_empty() => {
+            bail!("a session ID is required. \"dunnock sessions list\" lists them")
+        }
         [] => bail!("there is no session {prefix}. \"dunnock sessions list\" lists all sessions"),
         [one] => Ok(one.clone()),
-        _ => bail!("several sessions start with {prefix}. Give more of the ID; \"dunnock sessions list\" lists them"),
+        _ => bail!(
+            "several sessions start with {prefix}. Give more of the ID; \"dunnock sessions list\" \
+             lists them"
+        ),
     }
 }
 
@@ -61,12 +74,15 @@ async fn list(store: &dyn Log, here: bool, json: bool, most: u32) -> anyhow::Res
     }
     if rows.is_empty() {
         output::note(match here {
-            true => "no sessions in this folder yet. Omit --here to list the sessions of all folders",
+            true => {
+                "no sessions in this folder yet. Omit --here to list the sessions of all folders"
+            }
             false => "no sessions yet",
         });
     }
     for row in rows {
-        let title: String = output::one_line(&dunnock_tools::redacted(&row.title)).chars().take(60).collect();
+        let title: String =
+            output::one_line(&dunnock_tools::redacted(&row.title)).chars().take(60).collect();
         output::line(&format!(
             "{}  {:<8} {}  {title}  {}",
             row.id,
@@ -80,7 +96,12 @@ async fn list(store: &dyn Log, here: bool, json: bool, most: u32) -> anyhow::Res
 
 /// Prints the full output of a call: the stored output if it was too long to show, otherwise what
 /// was shown.
-async fn output(log: &dyn Log, id: &SessionId, call: CallId, stream: Option<&str>) -> anyhow::Result<ExitCode> {
+async fn output(
+    log: &dyn Log,
+    id: &SessionId,
+    call: CallId,
+    stream: Option<&str>,
+) -> anyhow::Result<ExitCode> {
     let Some(finished) = log.finished(id, call).await? else {
         bail!("call {call} of session {} has not finished, or does not exist", output::id(id))
     };
@@ -138,20 +159,39 @@ async fn show(open: &compose::Composed, id: &SessionId, json: bool) -> anyhow::R
         if fresh == crate::exit::Freshness::Stale {
             output::line("the proof is stale: files changed after they were checked");
         }
-        output::line(&format!("verdict: {} · {}", seen.tally.verdict(&seen.state, fresh), seen.tally.total.money()));
-        crate::plain::ways_on(&seen.state, output::id(id)).iter().for_each(|line| output::line(line));
+        output::line(&format!(
+            "verdict: {} · {}",
+            seen.tally.verdict(&seen.state, fresh),
+            seen.tally.total.money()
+        ));
+        crate::plain::ways_on(&seen.state, output::id(id))
+            .iter()
+            .for_each(|line| output::line(line));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn search(store: &dyn Log, words: &str, here: bool, json: bool, most: u32) -> anyhow::Result<ExitCode> {
+async fn search(
+    store: &dyn Log,
+    words: &str,
+    here: bool,
+    json: bool,
+    most: u32,
+) -> anyhow::Result<ExitCode> {
     store.index(None).await?;
     let only = folder(here)?;
-    let rows: BTreeMap<SessionId, Listed> =
-        store.list(only.as_deref(), u32::MAX).await?.into_iter().map(|row| (row.id.clone(), row)).collect();
+    let rows: BTreeMap<SessionId, Listed> = store
+        .list(only.as_deref(), u32::MAX)
+        .await?
+        .into_iter()
+        .map(|row| (row.id.clone(), row))
+        .collect();
     let found = store.search(words, if here { u32::MAX } else { most }).await?;
-    let found: Vec<_> =
-        found.into_iter().filter_map(|f| Some((rows.get(&f.session)?, f))).take(most as usize).collect();
+    let found: Vec<_> = found
+        .into_iter()
+        .filter_map(|f| Some((rows.get(&f.session)?, f)))
+        .take(most as usize)
+        .collect();
     for (row, place) in &found {
         match json {
             true => {
@@ -169,7 +209,9 @@ async fn search(store: &dyn Log, words: &str, here: bool, json: bool, most: u32)
         }
     }
     if found.is_empty() && !json {
-        output::note(&format!("nothing was found for {words:?}. All words must occur in one message or output"));
+        output::note(&format!(
+            "nothing was found for {words:?}. All words must occur in one message or output"
+        ));
     }
     Ok(if found.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -195,7 +237,11 @@ async fn verify(store: &dyn Log, id: Option<&str>, json: bool) -> anyhow::Result
         if !ok {
             code = ExitCode::FAILURE;
         }
-        output::line(&if json { json!({"id": id.as_str(), "ok": ok, "detail": detail}).to_string() } else { text });
+        output::line(&if json {
+            json!({"id": id.as_str(), "ok": ok, "detail": detail}).to_string()
+        } else {
+            text
+        });
     }
     Ok(code)
 }

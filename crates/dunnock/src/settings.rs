@@ -17,8 +17,13 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// Variables with the prefix of settings that are not settings.
-const NOT_SETTINGS: &[&str] =
-    &["DUNNOCK_CONFIG", "DUNNOCK_PASSWORD", "DUNNOCK_FAIL_AT", "DUNNOCK_FAIL_LIST", "DUNNOCK_BLESS"];
+const NOT_SETTINGS: &[&str] = &[
+    "DUNNOCK_CONFIG",
+    "DUNNOCK_PASSWORD",
+    "DUNNOCK_FAIL_AT",
+    "DUNNOCK_FAIL_LIST",
+    "DUNNOCK_BLESS",
+];
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +87,9 @@ impl Settings {
         let mut settings = Self::default();
         for key in KEYS {
             if let Some(default) = key.default {
-                settings.values.insert(key.name.into(), (Value::Text(default.into()), Origin::Default));
+                settings
+                    .values
+                    .insert(key.name.into(), (Value::Text(default.into()), Origin::Default));
             }
         }
         for known in KNOWN {
@@ -128,9 +135,12 @@ impl Settings {
         }
         for (name, value) in &sources.flags {
             let flag = Origin::Flag(name);
-            let key =
-                KEYS.iter().find(|k| k.name.replace('_', "-") == *name).with_context(|| format!("no key {name}"))?;
-            let value = check(key.kind, value.clone()).map_err(|why| usage(format!("{flag}: {why}")))?;
+            let key = KEYS
+                .iter()
+                .find(|k| k.name.replace('_', "-") == *name)
+                .with_context(|| format!("no key {name}"))?;
+            let value =
+                check(key.kind, value.clone()).map_err(|why| usage(format!("{flag}: {why}")))?;
             settings.values.insert(key.name.into(), (value, flag));
         }
         Ok(settings)
@@ -143,7 +153,9 @@ impl Settings {
             Err(error) => bail!("{} cannot be read: {error}", path.display()),
         };
         let line_of = |at: usize| {
-            text.get(..at).map_or(1, |before| before.lines().count().max(1) + usize::from(before.ends_with('\n')))
+            text.get(..at).map_or(1, |before| {
+                before.lines().count().max(1) + usize::from(before.ends_with('\n'))
+            })
         };
         let table = DeTable::parse(&text).map_err(|error| {
             let line = error.span().map_or(1, |span| line_of(span.start));
@@ -174,7 +186,9 @@ impl Settings {
                 .map_err(|why| anyhow::anyhow!("{}:{line}: {}: {why}", path.display(), key.name))?;
             if project && key.untrusted == Untrusted::Never {
                 let (path, name) = (path.display(), key.name);
-                self.notes.push(format!("{path}:{line}: {name} is ignored: only your own configuration can set it"));
+                self.notes.push(format!(
+                    "{path}:{line}: {name} is ignored: only your own configuration can set it"
+                ));
                 continue;
             }
             let old = self.values.get(key.name).map(|(v, _)| v.clone());
@@ -189,8 +203,8 @@ impl Settings {
 
     fn ignored(&mut self, path: &Path, line: usize, what: &str) {
         self.notes.push(format!(
-            "{}:{line}: {what} is ignored, because this folder is not trusted and untrusted settings can only be \
-             stricter. To show and trust its settings: dunnock trust",
+            "{}:{line}: {what} is ignored, because this folder is not trusted and untrusted \
+             settings can only be stricter. To show and trust its settings: dunnock trust",
             path.display()
         ));
     }
@@ -208,20 +222,31 @@ impl Settings {
         for (name, provider) in all {
             let line = line_of(name.span().start);
             let Some(fields) = provider.get_ref().as_table() else {
-                bail!("{}:{line}: a provider is a table: [providers.{}]", path.display(), name.get_ref());
+                bail!(
+                    "{}:{line}: a provider is a table: [providers.{}]",
+                    path.display(),
+                    name.get_ref()
+                );
             };
             for (field, value) in fields {
                 let line = line_of(field.span().start);
                 let Some(key) = PROVIDER.iter().find(|k| k.name == field.get_ref().as_ref()) else {
                     let near = near(field.get_ref(), PROVIDER);
-                    bail!("{}:{line}: a provider has no setting {:?}{near}", path.display(), field.get_ref());
+                    bail!(
+                        "{}:{line}: a provider has no setting {:?}{near}",
+                        path.display(),
+                        field.get_ref()
+                    );
                 };
-                let value = plain(value.get_ref())
-                    .and_then(|v| check(key.kind, v))
-                    .map_err(|why| anyhow::anyhow!("{}:{line}: {}: {why}", path.display(), key.name))?;
+                let value =
+                    plain(value.get_ref()).and_then(|v| check(key.kind, v)).map_err(|why| {
+                        anyhow::anyhow!("{}:{line}: {}: {why}", path.display(), key.name)
+                    })?;
                 let full = format!("providers.{}.{}", name.get_ref(), key.name);
                 match trusted {
-                    true => drop(self.values.insert(full, (value, Origin::File(path.into(), line)))),
+                    true => {
+                        drop(self.values.insert(full, (value, Origin::File(path.into(), line))))
+                    }
                     false => self.ignored(path, line, &full),
                 }
             }
@@ -247,7 +272,8 @@ impl Settings {
             self.notes.push(format!("{name} is not a setting and was ignored"));
             return Ok(());
         };
-        let value = check(key.kind, Value::Text(value.into())).map_err(|why| anyhow::anyhow!("{name}: {why}"))?;
+        let value = check(key.kind, Value::Text(value.into()))
+            .map_err(|why| anyhow::anyhow!("{name}: {why}"))?;
         self.values.insert(full, (value, Origin::Env(name.into())));
         Ok(())
     }
@@ -318,9 +344,11 @@ impl Settings {
 
     /// The configured price of a model: its own entry, or else that of its provider.
     pub(crate) fn price(&self, model: &str) -> Option<Price> {
-        let rows: Vec<(String, Price)> = self.list("price").iter().filter_map(|row| price(row).ok()).collect();
+        let rows: Vec<(String, Price)> =
+            self.list("price").iter().filter_map(|row| price(row).ok()).collect();
         let all = model.split_once('/').map(|(provider, _)| format!("{provider}/*"));
-        let named = |name: &str| rows.iter().rfind(|(known, _)| known == name).map(|(_, price)| *price);
+        let named =
+            |name: &str| rows.iter().rfind(|(known, _)| known == name).map(|(_, price)| *price);
         named(model).or_else(|| named(&all?))
     }
 
@@ -329,9 +357,13 @@ impl Settings {
     }
 
     /// The usable providers, with their keys from `env`, and the unusable ones with the reason.
-    pub(crate) fn providers(&self, env: &dyn Fn(&str) -> Option<String>) -> (Vec<Provider>, Vec<(String, String)>) {
+    pub(crate) fn providers(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> (Vec<Provider>, Vec<(String, String)>) {
         let mut names: Vec<&str> = KNOWN.iter().map(|k| k.name).collect();
-        let configured = self.values.keys().filter_map(|k| k.strip_prefix("providers.")?.rsplit_once('.'));
+        let configured =
+            self.values.keys().filter_map(|k| k.strip_prefix("providers.")?.rsplit_once('.'));
         for (name, _) in configured {
             if !names.contains(&name) {
                 names.push(name);
@@ -347,7 +379,11 @@ impl Settings {
         (usable, unusable)
     }
 
-    fn provider(&self, name: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Provider, String> {
+    fn provider(
+        &self,
+        name: &str,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Provider, String> {
         let field = |key: &str| self.text(&format!("providers.{name}.{key}")).map(str::to_owned);
         let wire: Wire = field("wire")
             .as_deref()
@@ -359,7 +395,8 @@ impl Settings {
             set.is_some_and(|(_, origin)| *origin != Origin::Default)
         };
         let known = KNOWN.iter().find(|known| known.name == name);
-        let elsewhere = known.and_then(|known| known.elsewhere).filter(|_| given("base_url") && !given("wire"));
+        let elsewhere =
+            known.and_then(|known| known.elsewhere).filter(|_| given("base_url") && !given("wire"));
         let wire = elsewhere.unwrap_or(wire);
         let base_url = field("base_url").ok_or_else(|| {
             format!("the provider {name} has no address. Set providers.{name}.base_url, for instance \"http://127.0.0.1:8080/v1\"")
@@ -369,9 +406,11 @@ impl Settings {
             format!("the provider {name} has no address. Set {variable}")
         })?;
         let key_env = field("api_key_env");
-        let key = key_env.as_deref().and_then(env).map(|k| k.trim().to_owned()).filter(|k| !k.is_empty());
+        let key =
+            key_env.as_deref().and_then(env).map(|k| k.trim().to_owned()).filter(|k| !k.is_empty());
         let count = |key: &str| field(key).and_then(|n| n.parse().ok());
-        let on = |key: &str| field(key).as_deref() == Some("on") && (elsewhere.is_none() || given(key));
+        let on =
+            |key: &str| field(key).as_deref() == Some("on") && (elsewhere.is_none() || given(key));
         let body = field("body");
         if let Some(body) = &body {
             serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(body)
@@ -428,7 +467,8 @@ fn plain(value: &DeValue<'_>) -> Result<Value, String> {
         DeValue::String(text) => Ok(Value::Text(text.to_string())),
         DeValue::Integer(number) => Ok(Value::Text(number.as_str().replace('_', ""))),
         DeValue::Array(items) => {
-            let text = |item: &toml::Spanned<DeValue<'_>>| item.get_ref().as_str().map(str::to_owned);
+            let text =
+                |item: &toml::Spanned<DeValue<'_>>| item.get_ref().as_str().map(str::to_owned);
             let all: Option<Vec<String>> = items.iter().map(text).collect();
             all.map(Value::List).ok_or_else(|| "a list may contain only strings".into())
         }
@@ -462,15 +502,18 @@ fn check(kind: Kind, value: Value) -> Result<Value, String> {
             // The value may be the key itself, so the error does not repeat it.
             match plain {
                 true => Ok(()),
-                false => Err("it must be the name of an environment variable with the key, not the key itself".into()),
+                false => Err("it must be the name of an environment variable with the key, not \
+                              the key itself"
+                    .into()),
             }
         }
         Kind::Text | Kind::List | Kind::Prices => Ok(()),
         Kind::Model => match text.split_once('/') {
             Some((provider, model)) if !provider.is_empty() && !model.is_empty() => Ok(()),
-            Some(_) | None => {
-                Err(format!("{text:?} is not a model; write provider/model, as \"dunnock models list\" shows them"))
-            }
+            Some(_) | None => Err(format!(
+                "{text:?} is not a model; write provider/model, as \"dunnock models list\" shows \
+                 them"
+            )),
         },
         Kind::Choice(words) if words.contains(&text.as_str()) => Ok(()),
         Kind::Choice(words) => Err(format!("{text:?} is not one of {}", words.join(", "))),
@@ -492,7 +535,9 @@ fn sandbox(text: &str) -> Result<Sandbox, String> {
         "require" | "require=C" => Ok(Sandbox::Require(Isolation::C)),
         "require=A" => Ok(Sandbox::Require(Isolation::A)),
         "require=B" => Ok(Sandbox::Require(Isolation::B)),
-        _ => Err(format!("{text:?} is not one of auto, off, require, require=A, require=B, require=C")),
+        _ => Err(format!(
+            "{text:?} is not one of auto, off, require, require=A, require=B, require=C"
+        )),
     }
 }
 
@@ -543,20 +588,34 @@ mod tests {
         let s = load(
             "max_steps = 7\nmodel = \"a/b\"\n[providers.a]\nbase_url = \"http://x\"\n",
             None,
-            &[("DUNNOCK_MAX_STEPS", "8"), ("DUNNOCK_PROVIDERS__A__API_KEY_ENV", "K"), ("DUNNOCK_NONSENSE", "1")],
+            &[
+                ("DUNNOCK_MAX_STEPS", "8"),
+                ("DUNNOCK_PROVIDERS__A__API_KEY_ENV", "K"),
+                ("DUNNOCK_NONSENSE", "1"),
+            ],
             &[("approve", "ask")],
         )
         .unwrap();
         let origin = |key: &str| s.all().into_iter().find(|(k, ..)| k == key).unwrap().2;
-        assert_eq!((s.count("max_steps"), origin("max_steps").as_str()), (Some(8), "DUNNOCK_MAX_STEPS"));
+        assert_eq!(
+            (s.count("max_steps"), origin("max_steps").as_str()),
+            (Some(8), "DUNNOCK_MAX_STEPS")
+        );
         assert!(origin("model").ends_with("user.toml:2"), "{}", origin("model"));
         assert!(origin("providers.a.base_url").ends_with("user.toml:4"));
-        assert_eq!((origin("approve").as_str(), origin("shell").as_str()), ("--approve", "default"));
+        assert_eq!(
+            (origin("approve").as_str(), origin("shell").as_str()),
+            ("--approve", "default")
+        );
         assert_eq!(s.notes, ["DUNNOCK_NONSENSE is not a setting and was ignored"]);
-        let (providers, unusable) = s.providers(&|name| (name == "K").then(|| "secret\n".to_owned()));
+        let (providers, unusable) =
+            s.providers(&|name| (name == "K").then(|| "secret\n".to_owned()));
         assert_eq!(
             unusable,
-            [("azure".to_owned(), "the provider azure has no address. Set AZURE_OPENAI_ENDPOINT".to_owned())]
+            [(
+                "azure".to_owned(),
+                "the provider azure has no address. Set AZURE_OPENAI_ENDPOINT".to_owned()
+            )]
         );
         let a = providers.iter().find(|p| p.name == "a").unwrap();
         assert!(a.key.is_some() && !format!("{a:?}").contains("secret"));
@@ -566,14 +625,29 @@ mod tests {
     #[test]
     fn every_provider_of_the_table_comes_out_as_it_stands_there() {
         let s = load("", None, &[], &[]).unwrap();
-        let env =
-            |name: &str| Some(if name == "AZURE_OPENAI_ENDPOINT" { "https://me.azure".into() } else { "k".into() });
+        let env = |name: &str| {
+            Some(if name == "AZURE_OPENAI_ENDPOINT" {
+                "https://me.azure".into()
+            } else {
+                "k".into()
+            })
+        };
         let (providers, unusable) = s.providers(&env);
         assert!(unusable.is_empty());
         for known in KNOWN {
             let one = providers.iter().find(|p| p.name == known.name).unwrap();
-            assert_eq!((one.wire, one.auth, one.quirks), (known.wire, known.auth, known.quirks), "{}", known.name);
-            assert_eq!((one.max_output, one.key_env.as_deref()), (known.max_output, known.key_env), "{}", known.name);
+            assert_eq!(
+                (one.wire, one.auth, one.quirks),
+                (known.wire, known.auth, known.quirks),
+                "{}",
+                known.name
+            );
+            assert_eq!(
+                (one.max_output, one.key_env.as_deref()),
+                (known.max_output, known.key_env),
+                "{}",
+                known.name
+            );
             assert_eq!(one.base_url, Known::filled(known.base_url, &env).unwrap());
             assert_eq!(one.key.is_some(), known.key_env.is_some(), "{}", known.name);
         }
@@ -581,12 +655,18 @@ mod tests {
 
     #[test]
     fn a_gateway_under_a_known_name_is_spoken_to_as_gateways_are() {
-        let s = load("[providers.openai]\nbase_url = \"http://gateway/v1\"\n", None, &[], &[]).unwrap();
+        let s =
+            load("[providers.openai]\nbase_url = \"http://gateway/v1\"\n", None, &[], &[]).unwrap();
         let (providers, _) = s.providers(&|_| None);
         let one = providers.iter().find(|p| p.name == "openai").unwrap();
         assert_eq!((one.wire, one.quirks), (Wire::Chat, Quirks::default()));
-        let s = load("[providers.openai]\nbase_url = \"http://gateway/v1\"\nwire = \"responses\"\n", None, &[], &[])
-            .unwrap();
+        let s = load(
+            "[providers.openai]\nbase_url = \"http://gateway/v1\"\nwire = \"responses\"\n",
+            None,
+            &[],
+            &[],
+        )
+        .unwrap();
         let (providers, _) = s.providers(&|_| None);
         assert_eq!(providers.iter().find(|p| p.name == "openai").unwrap().wire, Wire::Responses);
     }
@@ -595,22 +675,33 @@ mod tests {
     #[test]
     fn a_wrong_line_is_named() {
         let wrong = [
-            ("\nmodle = \"a/b\"\n", "user.toml:2: there is no setting \"modle\"; did you mean model?"),
+            (
+                "\nmodle = \"a/b\"\n",
+                "user.toml:2: there is no setting \"modle\"; did you mean model?",
+            ),
             ("max_steps = 0\n", "user.toml:1: max_steps: \"0\" is not a number from 1 to 1000000"),
-            ("approve = \"never\"", "user.toml:1: approve: \"never\" is not one of read, ask, edits, auto, all"),
+            (
+                "approve = \"never\"",
+                "user.toml:1: approve: \"never\" is not one of read, ask, edits, auto, all",
+            ),
             (
                 "model = \"gpt\"",
-                "user.toml:1: model: \"gpt\" is not a model; write provider/model, as \"dunnock models list\" shows them",
+                "user.toml:1: model: \"gpt\" is not a model; write provider/model, as \"dunnock \
+                 models list\" shows them",
             ),
             (
                 "[providers.x]\nbaseurl = \"u\"",
                 "user.toml:2: a provider has no setting \"baseurl\"; did you mean base_url?",
             ),
             ("verify = [1]", "user.toml:1: verify: a list may contain only strings"),
-            ("budget = \"2eur\"", "user.toml:1: budget: \"2eur\" is not a budget; write 2usd, 200ktok or 10min"),
+            (
+                "budget = \"2eur\"",
+                "user.toml:1: budget: \"2eur\" is not a budget; write 2usd, 200ktok or 10min",
+            ),
             (
                 "sandbox = \"on\"",
-                "user.toml:1: sandbox: \"on\" is not one of auto, off, require, require=A, require=B, require=C",
+                "user.toml:1: sandbox: \"on\" is not one of auto, off, require, require=A, \
+                 require=B, require=C",
             ),
         ];
         for (text, expect) in wrong {
@@ -628,12 +719,18 @@ mod tests {
     fn an_untrusted_project_only_tightens() {
         let project = "approve = \"all\"\nmax_steps = 5\nverify = \"curl evil\"\nmodel = \"a/b\"\n[providers.openai]\nbase_url = \"http://evil\"\n";
         let s = load("", Some((project, false)), &[], &[]).unwrap();
-        assert_eq!((s.mode(), s.count("max_steps"), s.list("verify").len()), (Mode::Auto, Some(5), 0));
+        assert_eq!(
+            (s.mode(), s.count("max_steps"), s.list("verify").len()),
+            (Mode::Auto, Some(5), 0)
+        );
         assert_eq!(s.text("providers.openai.base_url"), Some("https://api.openai.com/v1"));
         assert_eq!(s.notes.len(), 4, "{:?}", s.notes);
         let s = load("", Some(("approve = \"ask\"\nmax_steps = 5000\n", false)), &[], &[]).unwrap();
         assert_eq!((s.mode(), s.count("max_steps")), (Mode::Ask, Some(200)));
         let s = load("", Some((project, true)), &[], &[]).unwrap();
-        assert_eq!((s.mode(), s.text("providers.openai.base_url")), (Mode::All, Some("http://evil")));
+        assert_eq!(
+            (s.mode(), s.text("providers.openai.base_url")),
+            (Mode::All, Some("http://evil"))
+        );
     }
 }

@@ -4,7 +4,8 @@ use crate::exit::Freshness;
 use crate::output;
 use dunnock_core::State;
 use dunnock_proto::{
-    Baseline, CallId, EndReason, Event, FinalArgs, Finished, Outcome, Part, Price, Proof, Tree, Usage, VerifyArgs,
+    Baseline, CallId, EndReason, Event, FinalArgs, Finished, Outcome, Part, Price, Proof, Tree,
+    Usage, VerifyArgs,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -69,9 +70,15 @@ impl Cost {
         if used.input == 0 && used.output == 0 {
             return "tokens unknown".into();
         }
-        let some = |n: u64, what: &str| if n > 0 { format!(" ({} {what})", output::number(n)) } else { String::new() };
+        let some = |n: u64, what: &str| {
+            if n > 0 { format!(" ({} {what})", output::number(n)) } else { String::new() }
+        };
         let (input, output) = (output::number(used.input), output::number(used.output));
-        format!("{input} tokens in{}, {output} out{}", some(used.cached, "cached"), some(used.reasoning, "reasoning"))
+        format!(
+            "{input} tokens in{}, {output} out{}",
+            some(used.cached, "cached"),
+            some(used.reasoning, "reasoning")
+        )
     }
 }
 
@@ -122,12 +129,16 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn add(&mut self, at: i64, event: &Event) {
         match event {
-            Event::Created(e) => (self.price, self.model) = (e.config.price, e.config.model.clone()),
+            Event::Created(e) => {
+                (self.price, self.model) = (e.config.price, e.config.model.clone())
+            }
             Event::Forked(e) => (self.price, self.model) = (e.config.price, e.config.model.clone()),
             Event::Configured(e) => self.configured(e.set.model.as_ref(), e.set.price),
             Event::Moved(e) if !e.proven => self.tries.clear(),
             // Restart the count of checks, as the session does.
-            Event::Prompted(_) | Event::Continued(_) if !self.rests && self.began != 0 => self.tries.clear(),
+            Event::Prompted(_) | Event::Continued(_) if !self.rests && self.began != 0 => {
+                self.tries.clear()
+            }
             Event::Prompted(_) | Event::Continued(_) => {
                 *self = Self {
                     began: at,
@@ -159,7 +170,8 @@ impl Tally {
                 self.before_note.clone_from(&e.note);
             }
             Event::CheckCalled(e) => {
-                let command = VerifyArgs::parse(&e.args).map_or_else(|_| e.args.to_string(), |a| a.command);
+                let command =
+                    VerifyArgs::parse(&e.args).map_or_else(|_| e.args.to_string(), |a| a.command);
                 self.tries.push(Check { call: e.call, tried: e.tried, command, end: None });
             }
             Event::Finished(e) => {
@@ -217,7 +229,8 @@ impl Tally {
 
     /// Whether a check both passed and failed on the same files.
     pub(crate) fn flaky(&self, command: &str) -> bool {
-        let runs = || self.tries.iter().filter(|check| check.command == command && check.tree().is_some());
+        let runs =
+            || self.tries.iter().filter(|check| check.command == command && check.tree().is_some());
         runs().any(|a| runs().any(|b| a.tree() == b.tree() && a.passed() != b.passed()))
     }
 
@@ -235,7 +248,9 @@ impl Tally {
     }
 
     pub(crate) fn verdict(&self, s: &State, fresh: Freshness) -> Verdict {
-        let cut = self.checks().any(|check| check.end.as_ref().is_none_or(|end| end.outcome == Outcome::Interrupted));
+        let cut = self
+            .checks()
+            .any(|check| check.end.as_ref().is_none_or(|end| end.outcome == Outcome::Interrupted));
         match s.proof {
             _ if fresh == Freshness::Stale => Verdict::Stale,
             // Every check passed, but changed files on every run.
@@ -250,10 +265,13 @@ impl Tally {
     /// The last line of a run: proof, steps, time, tokens, cost.
     pub(crate) fn closing(&self, s: &State, word: &str, fresh: Freshness) -> String {
         let name = |check: &Check| {
-            let failed = self.before(&check.command).is_some_and(|before| before.outcome != Outcome::Done);
+            let failed =
+                self.before(&check.command).is_some_and(|before| before.outcome != Outcome::Done);
             let notes = [(failed, "it failed before"), (self.flaky(&check.command), "flaky")];
-            let notes: Vec<&str> = notes.iter().filter(|(is, _)| *is).map(|(_, note)| *note).collect();
-            let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+            let notes: Vec<&str> =
+                notes.iter().filter(|(is, _)| *is).map(|(_, note)| *note).collect();
+            let notes =
+                if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
             format!("`{}`{notes}", output::one_line(&check.command))
         };
         let commands: Vec<String> = self.checks().map(name).collect();
@@ -265,7 +283,8 @@ impl Tally {
             Verdict::Stale => format!("proof stale: files changed after {commands}"),
             Verdict::Proven => format!("proven by {commands}"),
             Verdict::Failed => {
-                let failed: Vec<String> = self.checks().filter(|check| !check.passed()).map(name).collect();
+                let failed: Vec<String> =
+                    self.checks().filter(|check| !check.passed()).map(name).collect();
                 format!("not proven: {} failed", failed.join(", "))
             }
             Verdict::Unverified if s.config.verify.is_empty() => "not checked (no --verify)".into(),

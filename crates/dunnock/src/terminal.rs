@@ -26,14 +26,22 @@ pub(crate) struct TerminalOptions {
 }
 
 /// Opens the app, and returns when the user leaves it.
-pub(crate) async fn open(data: Option<PathBuf>, asked: TerminalOptions) -> anyhow::Result<ExitCode> {
+pub(crate) async fn open(
+    data: Option<PathBuf>,
+    asked: TerminalOptions,
+) -> anyhow::Result<ExitCode> {
     if !possible() {
         return Err(crate::exit::usage(
-            "the app needs a terminal, and there is none here. Without one, use: dunnock run \"...\", or dunnock resume",
+            "the app needs a terminal, and there is none here. Without one, use: dunnock run \
+             \"...\", or dunnock resume",
         ));
     }
     let workspace = paths::workspace(asked.flags.cd.as_deref())?;
-    let settings = paths::settings(Some(&workspace), asked.flags.trust, run::given(data, asked.flags.settings()))?;
+    let settings = paths::settings(
+        Some(&workspace),
+        asked.flags.trust,
+        run::given(data, asked.flags.settings()),
+    )?;
     paths::keeps_its_own(&workspace, &settings)?;
     let (asks, from_app) = mpsc::channel(64);
     let (tell, told) = mpsc::channel(1024);

@@ -76,7 +76,11 @@ impl ExportedSession {
             (None, Some(text)) => STANDARD.decode(text).map_err(|e| e.to_string())?,
             (None, None) => return Err("it has no content".into()),
         };
-        if Hash::of(&bytes) == self.blob { Ok(bytes) } else { Err("its content does not match its hash".into()) }
+        if Hash::of(&bytes) == self.blob {
+            Ok(bytes)
+        } else {
+            Err("its content does not match its hash".into())
+        }
     }
 }
 
@@ -114,7 +118,9 @@ pub(crate) async fn export(
     let mut report: Vec<String> = Vec::new();
     let mut names = BTreeMap::new();
     let cleaner = if what.secrets { None } else { Some(Cleaner::new(words(open, &events).await)) };
-    let clean_bytes = |bytes: &[u8]| cleaner.as_ref().map_or_else(|| bytes.to_vec(), |cleaner| cleaner.bytes(bytes));
+    let clean_bytes = |bytes: &[u8]| {
+        cleaner.as_ref().map_or_else(|| bytes.to_vec(), |cleaner| cleaner.bytes(bytes))
+    };
     let clean = |text: &str| String::from_utf8_lossy(&clean_bytes(text.as_bytes())).into_owned();
     let mut seen = BTreeSet::new();
     let mut blobs: Vec<Vec<u8>> = Vec::new();
@@ -122,7 +128,10 @@ pub(crate) async fn export(
         let bytes = log.blob(hash).await?.with_context(|| format!("the blob {hash} is missing"))?;
         let new = clean_bytes(&bytes);
         if Hash::of(&new) != hash {
-            report.push(format!("an output or instructions ({})", hash.to_string().get(..12).unwrap_or_default()));
+            report.push(format!(
+                "an output or instructions ({})",
+                hash.to_string().get(..12).unwrap_or_default()
+            ));
             names.insert(hash.to_string(), Hash::of(&new).to_string());
         }
         blobs.push(new);
@@ -168,12 +177,15 @@ pub(crate) async fn export(
             options.write(true).create(true).truncate(true);
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut file = options.open(&path).with_context(|| format!("{} cannot be written", path.display()))?;
+            let mut file = options
+                .open(&path)
+                .with_context(|| format!("{} cannot be written", path.display()))?;
             file.write_all((lines.join("\n") + "\n").as_bytes())?;
             file.sync_all()?;
             let path = path.display();
             output::note(&format!(
-                "wrote {path} with {facts} events of session {session} and {states} snapshots of its files"
+                "wrote {path} with {facts} events of session {session} and {states} snapshots of \
+                 its files"
             ));
         }
     }
@@ -264,13 +276,15 @@ pub(crate) async fn import(
 ) -> anyhow::Result<ExitCode> {
     let from: Box<dyn BufRead> = match &file {
         Some(path) => Box::new(BufReader::new(
-            std::fs::File::open(path).with_context(|| format!("{} cannot be read", path.display()))?,
+            std::fs::File::open(path)
+                .with_context(|| format!("{} cannot be read", path.display()))?,
         )),
         None => Box::new(BufReader::new(std::io::stdin())),
     };
     let mut lines = Bounded(from).enumerate().map(|(n, line)| (n + 1, line));
-    let wrong =
-        |n: usize, why: &dyn std::fmt::Display| anyhow::anyhow!("line {n} is not part of an exported session: {why}");
+    let wrong = |n: usize, why: &dyn std::fmt::Display| {
+        anyhow::anyhow!("line {n} is not part of an exported session: {why}")
+    };
     let Some((_, first)) = lines.next() else { bail!("there is nothing to import") };
     let first: ExportHeader = serde_json::from_str(&first?).map_err(|e| wrong(1, &e))?;
     if !(1..=FORM).contains(&first.dunnock_export) {
@@ -302,10 +316,13 @@ pub(crate) async fn import(
         None => None,
     };
     let session = first.session.clone();
-    let place = folder.clone().or_else(|| workspace(&records).filter(|folder| Path::new(folder).is_dir()));
+    let place =
+        folder.clone().or_else(|| workspace(&records).filter(|folder| Path::new(folder).is_dir()));
     let said = |why: String| anyhow::anyhow!("its files could not be imported: {why}");
     // An existing folder is touched only for one of the user's own sessions.
-    if let (Some(keeper), Some(place)) = (&open.keeper, place.as_ref().filter(|_| folder.is_some() || trust)) {
+    if let (Some(keeper), Some(place)) =
+        (&open.keeper, place.as_ref().filter(|_| folder.is_some() || trust))
+    {
         keeper.unpack(place, session.clone(), objects, first.trees.clone()).await.map_err(said)?;
     }
     let proven = trust && first.original_tip.is_none();
@@ -323,17 +340,24 @@ pub(crate) async fn import(
     let mut missing = Vec::new();
     if place.is_none() {
         missing.push(
-            "its folder does not exist here; to continue it, delete it and import it again with --into DIR".to_owned(),
+            "its folder does not exist here; to continue it, delete it and import it again with \
+             --into DIR"
+                .to_owned(),
         );
     }
     if let (Some(folder), Some(keeper)) = (folder, &open.keeper) {
         let state = dunnock_engine::load(open.world.log.as_ref(), &session).await?.state;
-        let last = state.tree.filter(|tree| first.trees.contains(tree)).or_else(|| first.trees.last().cloned());
+        let last = state
+            .tree
+            .filter(|tree| first.trees.contains(tree))
+            .or_else(|| first.trees.last().cloned());
         if let Some(last) = last {
-            let lacks = keeper.unfold(&folder, last, PathBuf::from(&folder), !trust).await.map_err(said)?;
+            let lacks =
+                keeper.unfold(&folder, last, PathBuf::from(&folder), !trust).await.map_err(said)?;
             let some: Vec<String> = lacks.into_iter().take(5).collect();
             if !some.is_empty() {
-                missing.push(format!("not in the export, so not in the folder: {}", some.join(", ")));
+                missing
+                    .push(format!("not in the export, so not in the folder: {}", some.join(", ")));
             }
         }
     }
@@ -343,12 +367,16 @@ pub(crate) async fn import(
         output::note(&format!("it started at commit {base}"));
     }
     if !first.redacted.is_empty() {
-        output::note(&format!("secrets were removed in {} places when it was exported", first.redacted.len()));
+        output::note(&format!(
+            "secrets were removed in {} places when it was exported",
+            first.redacted.len()
+        ));
     }
     if !trust {
         output::note(
-            "an imported session asks before it changes anything: its mode is ask, and its checks and rules were \
-             removed. Flags of \"dunnock resume\" change that; for a session of your own, --trust keeps them",
+            "an imported session asks before it changes anything: its mode is ask, and its checks \
+             and rules were removed. Flags of \"dunnock resume\" change that; for a session of \
+             your own, --trust keeps them",
         );
     }
     Ok(ExitCode::SUCCESS)
@@ -359,7 +387,8 @@ fn new_folder(into: &Path) -> anyhow::Result<String> {
     if std::fs::read_dir(into).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(usage(format!("{} is not empty; give a new or empty folder", into.display())));
     }
-    std::fs::create_dir_all(into).with_context(|| format!("{} cannot be created", into.display()))?;
+    std::fs::create_dir_all(into)
+        .with_context(|| format!("{} cannot be created", into.display()))?;
     Ok(into.canonicalize()?.to_string_lossy().into_owned())
 }
 
@@ -393,7 +422,9 @@ impl Iterator for Bounded {
         let mut line = String::new();
         match std::io::Read::take(&mut self.0, MOST_LINE).read_line(&mut line) {
             Ok(0) => None,
-            Ok(_) if line.len() as u64 >= MOST_LINE => Some(Err(std::io::Error::other("a line is too long"))),
+            Ok(_) if line.len() as u64 >= MOST_LINE => {
+                Some(Err(std::io::Error::other("a line is too long")))
+            }
             Ok(_) => Some(Ok(line.trim_end_matches(['\n', '\r']).to_owned())),
             Err(error) => Some(Err(error)),
         }

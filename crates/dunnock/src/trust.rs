@@ -33,7 +33,9 @@ fn file() -> anyhow::Result<PathBuf> {
 fn load() -> anyhow::Result<Trusted> {
     let path = file()?;
     match std::fs::read_to_string(&path) {
-        Ok(text) => toml::from_str(&text).with_context(|| format!("{} cannot be parsed", path.display())),
+        Ok(text) => {
+            toml::from_str(&text).with_context(|| format!("{} cannot be parsed", path.display()))
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Trusted::default()),
         Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
     }
@@ -42,7 +44,8 @@ fn load() -> anyhow::Result<Trusted> {
 fn save(trusted: &Trusted) -> anyhow::Result<()> {
     let path = file()?;
     let mut text = String::from(
-        "# Folders whose own settings apply. \"dunnock trust --list\" lists them, --revoke removes one.\n",
+        "# Folders whose own settings apply. \"dunnock trust --list\" lists them, --revoke \
+         removes one.\n",
     );
     for entry in &trusted.folder {
         let folder = serde_json::to_string(&entry.path)?;
@@ -59,7 +62,8 @@ pub(crate) fn brings(folder: &Path) -> Option<Hash> {
         gather(&folder.join(".dunnock").join(name), name, &mut files, &mut room);
     }
     files.sort();
-    let parts: Vec<&[u8]> = files.iter().flat_map(|(name, bytes)| [name.as_bytes(), bytes.as_slice()]).collect();
+    let parts: Vec<&[u8]> =
+        files.iter().flat_map(|(name, bytes)| [name.as_bytes(), bytes.as_slice()]).collect();
     (!files.is_empty()).then(|| Hash::of_parts(&parts))
 }
 
@@ -67,7 +71,12 @@ fn gather(path: &Path, name: &str, files: &mut Vec<(String, Vec<u8>)>, room: &mu
     let Ok(about) = path.symlink_metadata() else { return };
     if about.is_dir() {
         for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-            gather(&entry.path(), &format!("{name}/{}", entry.file_name().to_string_lossy()), files, room);
+            gather(
+                &entry.path(),
+                &format!("{name}/{}", entry.file_name().to_string_lossy()),
+                files,
+                room,
+            );
         }
     } else if about.is_file() && about.len() <= *room {
         *room -= about.len();
@@ -90,7 +99,11 @@ pub(crate) fn run(dir: Option<PathBuf>, list: bool, revoke: bool) -> anyhow::Res
     if list {
         for entry in &trusted.folder {
             let now = brings(&entry.path).map(|hash| hash.to_string());
-            let word = if now.as_deref() == Some(entry.content.as_str()) { "trusted" } else { "changed since" };
+            let word = if now.as_deref() == Some(entry.content.as_str()) {
+                "trusted"
+            } else {
+                "changed since"
+            };
             output::line(&format!("{word:<13}  {}", entry.path.display()));
         }
         return Ok(ExitCode::SUCCESS);
@@ -126,7 +139,8 @@ pub(crate) fn run(dir: Option<PathBuf>, list: bool, revoke: bool) -> anyhow::Res
     trusted.folder.push(Entry { path: folder.clone(), content: content.to_string() });
     save(&trusted)?;
     output::aside(&format!(
-        "trusted with its current content: {}. After a change, trust it again. To revoke: dunnock trust --revoke",
+        "trusted with its current content: {}. After a change, trust it again. To revoke: dunnock \
+         trust --revoke",
         folder.display()
     ));
     Ok(ExitCode::SUCCESS)

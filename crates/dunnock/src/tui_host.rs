@@ -9,7 +9,8 @@ use crate::{compose, cost, environment, output, paths, pictures, rules, run, ses
 use dunnock_core::{State, apply};
 use dunnock_engine::{Connection, Ownership, create, fork, load};
 use dunnock_proto::{
-    Command, CommandRequest, ConfigPatch, Decoded, Frame, Isolation, Mode, Need, Record, RewindTo, Seq, SessionId,
+    Command, CommandRequest, ConfigPatch, Decoded, Frame, Isolation, Mode, Need, Record, RewindTo,
+    Seq, SessionId,
 };
 use dunnock_tui::{HostEvent, HostRequest, Welcome};
 use std::path::PathBuf;
@@ -55,7 +56,12 @@ pub(crate) struct TuiHost {
 }
 
 impl TuiHost {
-    pub(crate) fn new(settings: Settings, workspace: PathBuf, trusted: bool, tell: mpsc::Sender<HostEvent>) -> Self {
+    pub(crate) fn new(
+        settings: Settings,
+        workspace: PathBuf,
+        trusted: bool,
+        tell: mpsc::Sender<HostEvent>,
+    ) -> Self {
         let welcome = Welcome {
             version: compose::APP.into(),
             folder: environment::folder(&workspace),
@@ -63,7 +69,17 @@ impl TuiHost {
             mode: Some(settings.mode()),
             ..Welcome::default()
         };
-        Self { settings, workspace, trusted, tell, welcome, model: None, current: None, shell: None, upto: 0 }
+        Self {
+            settings,
+            workspace,
+            trusted,
+            tell,
+            welcome,
+            model: None,
+            current: None,
+            shell: None,
+            upto: 0,
+        }
     }
 
     async fn tell(&self, told: HostEvent) {
@@ -85,7 +101,11 @@ impl TuiHost {
         let settings = self.settings.clone();
         let (confined, level) = tokio::task::spawn_blocking(move || {
             open.confine(&settings, sandbox);
-            let level = if sandbox == dunnock_proto::Sandbox::Off { Isolation::D } else { open.world.level };
+            let level = if sandbox == dunnock_proto::Sandbox::Off {
+                Isolation::D
+            } else {
+                open.world.level
+            };
             (open, level)
         })
         .await?;
@@ -160,11 +180,16 @@ impl TuiHost {
                 self.welcome.model = Some(one.clone());
                 self.model = Some(one.clone());
             }
-            [] if self.welcome.missing.is_empty() => self.welcome.missing.extend(environment::without_model()),
+            [] if self.welcome.missing.is_empty() => {
+                self.welcome.missing.extend(environment::without_model())
+            }
             [] => {}
             several => {
-                let names = several.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
-                self.welcome.found.push(format!("{} models on this machine: {names} …", several.len()));
+                let names =
+                    several.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
+                self.welcome
+                    .found
+                    .push(format!("{} models on this machine: {names} …", several.len()));
                 self.welcome.missing.push("choose one: /model".into());
             }
         }
@@ -185,17 +210,25 @@ impl TuiHost {
                 let session = run::meant(open, id.as_deref(), Some(&self.workspace)).await?;
                 if !Ownership::is_driven(&open.world.locks, &session)? {
                     let id = output::id(&session);
-                    anyhow::bail!("no process is running session {id}. Continue it: dunnock open --resume {id}");
+                    anyhow::bail!(
+                        "no process is running session {id}. Continue it: dunnock open --resume \
+                         {id}"
+                    );
                 }
                 self.open(open, session).await?;
             }
             // Reopen an unfinished session first: a waiting question or interrupted work.
             StartWith::Folder => {
                 let here = open.world.log.list(Some(&self.workspace.to_string_lossy()), 1).await?;
-                if let Some(row) = here.into_iter().find(|row| matches!(row.status.as_str(), "waiting" | "working")) {
+                if let Some(row) = here
+                    .into_iter()
+                    .find(|row| matches!(row.status.as_str(), "waiting" | "working"))
+                {
                     if Ownership::is_driven(&open.world.locks, &row.id)? {
                         let id = output::id(&row.id);
-                        let note = format!("session {id} is open elsewhere; to join it: dunnock attach {id}");
+                        let note = format!(
+                            "session {id} is open elsewhere; to join it: dunnock attach {id}"
+                        );
                         self.welcome.notes.push(note);
                         self.tell(HostEvent::Welcome(self.welcome.clone())).await;
                     } else if let Err(error) = self.open(open, row.id).await {
@@ -219,7 +252,13 @@ impl TuiHost {
     }
 
     /// Creates a session for a first prompt; if one was opened meanwhile, the prompt goes there.
-    async fn start(&mut self, open: &Composed, text: &str, paths: &[String], mode: Option<Mode>) -> anyhow::Result<()> {
+    async fn start(
+        &mut self,
+        open: &Composed,
+        text: &str,
+        paths: &[String],
+        mode: Option<Mode>,
+    ) -> anyhow::Result<()> {
         if self.current.is_some() {
             return self.say(open, text, paths).await;
         }
@@ -231,7 +270,8 @@ impl TuiHost {
         };
         if dunnock_tools::holds_a_key(text) {
             output::note(
-                "your task contains what looks like a key; it is sent to the model and saved with the session",
+                "your task contains what looks like a key; it is sent to the model and saved with \
+                 the session",
             );
         }
         let pictures = pictures::read(&paths.iter().map(PathBuf::from).collect::<Vec<_>>())?;
@@ -244,7 +284,8 @@ impl TuiHost {
         let session = create(&open.world, &self.workspace.to_string_lossy(), config).await?;
         let images = pictures::keep(&open.world, &session, &pictures).await?;
         let door = Connection::open(open.world.clone(), session.clone(), 0).await?;
-        self.tell(HostEvent::Opened { id: session.clone(), upto: 0, resumed: None, draft: None }).await;
+        self.tell(HostEvent::Opened { id: session.clone(), upto: 0, resumed: None, draft: None })
+            .await;
         self.upto = 0;
         self.current = Some(Current { session, door, state: State::default() });
         self.command(Command::Prompt { text: text.into(), images }).await.map(drop)
@@ -279,11 +320,16 @@ impl TuiHost {
         let row = environment::row(open, &session).await?;
         let folder = PathBuf::from(&row.workspace);
         if !folder.is_dir() {
-            anyhow::bail!("the folder of this session, {}, no longer exists. Restore it to continue", row.workspace);
+            anyhow::bail!(
+                "the folder of this session, {}, no longer exists. Restore it to continue",
+                row.workspace
+            );
         }
         self.leave().await;
         let resumed = Some(environment::age(open.world.clock.now().0 - row.updated.0));
-        let draft = paths::state_dir().ok().and_then(|dir| dunnock_tui::Keep::new(dir).draft(session.as_str()));
+        let draft = paths::state_dir()
+            .ok()
+            .and_then(|dir| dunnock_tui::Keep::new(dir).draft(session.as_str()));
         let door = Connection::open(open.world.clone(), session.clone(), 0).await?;
         // If we drive the session, its state is already loaded; otherwise load it.
         let state = match door.handle() {
@@ -335,12 +381,28 @@ impl TuiHost {
                 Ok(Ok(seq)) => Frame::Accepted { id, seq },
                 Err(error) => {
                     let (why, questions) = (dunnock_proto::Refused::NotOwner, Vec::new());
-                    self.tell(HostEvent::Frame(Frame::Refused { id, reason: why, version: 0, questions })).await;
+                    self.tell(HostEvent::Frame(Frame::Refused {
+                        id,
+                        reason: why,
+                        version: 0,
+                        questions,
+                    }))
+                    .await;
                     return Err(error.into());
                 }
-                Ok(Err(no)) => Frame::Refused { id, reason: no.reason, version: no.version, questions: no.questions },
+                Ok(Err(no)) => Frame::Refused {
+                    id,
+                    reason: no.reason,
+                    version: no.version,
+                    questions: no.questions,
+                },
             },
-            None => Frame::Refused { id, reason: dunnock_proto::Refused::NoSession, version: 0, questions: Vec::new() },
+            None => Frame::Refused {
+                id,
+                reason: dunnock_proto::Refused::NoSession,
+                version: 0,
+                questions: Vec::new(),
+            },
         };
         self.tell(HostEvent::Frame(frame)).await;
         Ok(())
@@ -393,16 +455,22 @@ impl TuiHost {
             }
             HostRequest::Files => {
                 let (tell, folder) = (self.tell.clone(), self.folder());
-                tokio::task::spawn_blocking(move || tell.blocking_send(HostEvent::Files(environment::files(&folder))));
+                tokio::task::spawn_blocking(move || {
+                    tell.blocking_send(HostEvent::Files(environment::files(&folder)))
+                });
             }
             HostRequest::Models => {
                 let (tell, speaker) = (self.tell.clone(), open.speaker.clone());
-                tokio::spawn(async move { tell.send(HostEvent::Models(environment::models(&speaker).await)).await });
+                tokio::spawn(async move {
+                    tell.send(HostEvent::Models(environment::models(&speaker).await)).await
+                });
             }
             HostRequest::Model(name) => self.switch(open, name).await?,
             HostRequest::Points => {
                 let (tell, at) = (self.tell.clone(), self.at(open).await?);
-                tokio::spawn(async move { tell.send(HostEvent::Points(undo::points(&at).await)).await });
+                tokio::spawn(
+                    async move { tell.send(HostEvent::Points(undo::points(&at).await)).await },
+                );
             }
             HostRequest::DiffFrom(step) => {
                 let (tell, at) = (self.tell.clone(), self.at(open).await?);
@@ -412,7 +480,12 @@ impl TuiHost {
                 });
             }
             HostRequest::Rewind { to, scope } => {
-                self.command(Command::Rewind { to: RewindTo::Event(to.max(1)), scope, force: false }).await?;
+                self.command(Command::Rewind {
+                    to: RewindTo::Event(to.max(1)),
+                    scope,
+                    force: false,
+                })
+                .await?;
             }
             HostRequest::Undo => {
                 let at = self.at(open).await?;
@@ -422,7 +495,9 @@ impl TuiHost {
             }
             HostRequest::Diff => {
                 let (tell, at) = (self.tell.clone(), self.at(open).await?);
-                tokio::spawn(async move { told(&tell, undo::diff_text(&at, None).await.map(HostEvent::Diff)).await });
+                tokio::spawn(async move {
+                    told(&tell, undo::diff_text(&at, None).await.map(HostEvent::Diff)).await
+                });
             }
             HostRequest::Cost => cost::show(open, &self.session()?.session.clone(), false).await?,
             HostRequest::Rules => drop(rules::run(None, false)?),
@@ -430,8 +505,13 @@ impl TuiHost {
             HostRequest::Export => {
                 let session = self.session()?.session.clone();
                 let path = environment::export_file(&session)?;
-                transfer::export(open, &session, Some(path), transfer::ExportOptions { files: true, secrets: false })
-                    .await?;
+                transfer::export(
+                    open,
+                    &session,
+                    Some(path),
+                    transfer::ExportOptions { files: true, secrets: false },
+                )
+                .await?;
             }
             HostRequest::Clipboard => {
                 let tell = self.tell.clone();
@@ -462,7 +542,8 @@ impl TuiHost {
 
     /// The folder of the open session, or else of the app.
     fn folder(&self) -> PathBuf {
-        let of_session = self.current.as_ref().and_then(|c| c.state.workspace.as_deref().map(PathBuf::from));
+        let of_session =
+            self.current.as_ref().and_then(|c| c.state.workspace.as_deref().map(PathBuf::from));
         of_session.unwrap_or_else(|| self.workspace.clone())
     }
 
@@ -479,8 +560,12 @@ impl TuiHost {
         self.welcome.model = Some(name.clone());
         self.tell(HostEvent::Welcome(self.welcome.clone())).await;
         if self.current.is_some() {
-            let set =
-                ConfigPatch { model: Some(name), price: Some(price), window: Some(None), ..ConfigPatch::default() };
+            let set = ConfigPatch {
+                model: Some(name),
+                price: Some(price),
+                window: Some(None),
+                ..ConfigPatch::default()
+            };
             self.command(Command::Configure { set }).await?;
         } else {
             self.tell(HostEvent::Text(vec![format!("Set model to {name}")])).await;
@@ -498,6 +583,8 @@ async fn told(tell: &mpsc::Sender<HostEvent>, what: anyhow::Result<HostEvent>) {
 fn fold(state: &mut State, record: &Record) {
     match record.decode() {
         Decoded::Known(event) => apply(state, &event),
-        Decoded::Unknown(why) => state.skip(&record.envelope.kind, &why, record.envelope.need == Need::Must),
+        Decoded::Unknown(why) => {
+            state.skip(&record.envelope.kind, &why, record.envelope.need == Need::Must)
+        }
     }
 }

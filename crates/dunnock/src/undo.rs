@@ -29,7 +29,11 @@ pub(crate) struct SessionHistory {
 
 impl SessionHistory {
     async fn find(data: Option<PathBuf>, id: Option<&str>) -> anyhow::Result<Self> {
-        let settings = paths::settings(paths::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
+        let settings = paths::settings(
+            paths::workspace(None).ok().as_deref(),
+            false,
+            run::given(data, Vec::new()),
+        )?;
         let open = compose::open(&settings, None).await?;
         let session = run::meant(&open, id, None).await?;
         Self::of(open, session).await
@@ -60,7 +64,10 @@ impl SessionHistory {
             let steps = self.past.steps();
             usage(match (steps.first(), steps.last()) {
                 (Some(first), Some(last)) => {
-                    format!("session {} has no step {step}; it has steps {first} to {last}", self.short())
+                    format!(
+                        "session {} has no step {step}; it has steps {first} to {last}",
+                        self.short()
+                    )
                 }
                 _ => format!("session {} has no steps yet", self.short()),
             })
@@ -69,12 +76,21 @@ impl SessionHistory {
 
     /// The files at an event.
     fn tree(&self, at: Seq, force: bool) -> anyhow::Result<Tree> {
-        let none = || format!("session {} has no checkpoint at that point (checkpoints = \"off\"?)", self.short());
+        let none = || {
+            format!(
+                "session {} has no checkpoint at that point (checkpoints = \"off\"?)",
+                self.short()
+            )
+        };
         self.past.tree_at(at, force).cloned().with_context(none)
     }
 }
 
-pub(crate) async fn undo(data: Option<PathBuf>, id: Option<String>, how: Back) -> anyhow::Result<ExitCode> {
+pub(crate) async fn undo(
+    data: Option<PathBuf>,
+    id: Option<String>,
+    how: Back,
+) -> anyhow::Result<ExitCode> {
     let at = SessionHistory::find(data, id.as_deref()).await?;
     let way = at.undoes(how.force)?;
     carry_out(at, way, how).await
@@ -95,15 +111,30 @@ impl SessionHistory {
             Some(UndoTarget::Run(before)) => {
                 let before = before.max(1);
                 let tree = Some(self.tree(before, force)?);
-                WayBack { to: RewindTo::Event(before), tree, scope: Scope::Both, what: "undo the last task".into() }
+                WayBack {
+                    to: RewindTo::Event(before),
+                    tree,
+                    scope: Scope::Both,
+                    what: "undo the last task".into(),
+                }
             }
             // The last undo left changes by others alone; --force undoes them too.
             Some(UndoTarget::Rewind(to, scope @ (Scope::Files | Scope::Both))) if force => {
                 let tree = Some(self.tree(to, true)?);
-                WayBack { to: RewindTo::Event(to), tree, scope, what: "undo what the last undo left".into() }
+                WayBack {
+                    to: RewindTo::Event(to),
+                    tree,
+                    scope,
+                    what: "undo what the last undo left".into(),
+                }
             }
             Some(UndoTarget::Rewind(..)) => {
-                let undo = self.seen.state.undo.clone().context("the last rewind can no longer be undone")?;
+                let undo = self
+                    .seen
+                    .state
+                    .undo
+                    .clone()
+                    .context("the last rewind can no longer be undone")?;
                 let what = "undo the last undo or rewind".into();
                 WayBack { to: RewindTo::Undo, tree: undo.tree.clone(), scope: undo.scope, what }
             }
@@ -123,7 +154,9 @@ impl SessionHistory {
 }
 
 /// For the apps: the target and scope of an undo, and a description of what it would change.
-pub(crate) async fn undo_way(at: &SessionHistory) -> anyhow::Result<(RewindTo, Scope, Vec<String>)> {
+pub(crate) async fn undo_way(
+    at: &SessionHistory,
+) -> anyhow::Result<(RewindTo, Scope, Vec<String>)> {
     let way = at.undoes(false)?;
     let mut told = vec![format!("{} ({})", way.what, describe::scope(way.scope))];
     if let Some(tree) = &way.tree
@@ -151,7 +184,9 @@ pub(crate) async fn points(at: &SessionHistory) -> Vec<dunnock_tui::RewindPoint>
             _ => None,
         };
         let title = titles.get(&step).cloned().unwrap_or_else(|| "before the first step".into());
-        let files = preview.as_ref().map(|p| p.changes.iter().filter(|c| !c.how.starts_with("folder")).count());
+        let files = preview
+            .as_ref()
+            .map(|p| p.changes.iter().filter(|c| !c.how.starts_with("folder")).count());
         let kept = preview.map(|p| p.kept).unwrap_or_default();
         points.push(dunnock_tui::RewindPoint { step, seq, title, files, kept });
     }
@@ -165,10 +200,20 @@ async fn titles(at: &SessionHistory) -> std::collections::BTreeMap<u32, String> 
         if let Decoded::Known(Event::Answered(e)) = record.decode() {
             let last = dunnock_proto::Part::calls(&e.parts).last();
             let did = last.map(|part| {
-                format!("after {} {}", part.tool, output::short(&output::one_line(&describe::gist(part)), 60))
+                format!(
+                    "after {} {}",
+                    part.tool,
+                    output::short(&output::one_line(&describe::gist(part)), 60)
+                )
             });
             let said = || {
-                format!("said: {}", output::short(&output::one_line(dunnock_proto::Part::words(&e.parts).trim()), 60))
+                format!(
+                    "said: {}",
+                    output::short(
+                        &output::one_line(dunnock_proto::Part::words(&e.parts).trim()),
+                        60
+                    )
+                )
             };
             titles.insert(e.step.0, did.unwrap_or_else(said));
         }
@@ -188,7 +233,8 @@ pub(crate) async fn rewind(
     let at = SessionHistory::find(data, Some(id)).await?;
     let fact = at.step(step)?.max(1);
     let tree = if scope == Scope::Conversation { None } else { Some(at.tree(fact, how.force)?) };
-    let way = WayBack { to: RewindTo::Event(fact), tree, scope, what: format!("rewind to step {step}") };
+    let way =
+        WayBack { to: RewindTo::Event(fact), tree, scope, what: format!("rewind to step {step}") };
     carry_out(at, way, how).await
 }
 
@@ -220,7 +266,9 @@ async fn carry_out(at: SessionHistory, way: WayBack, how: Back) -> anyhow::Resul
             output::aside(&format!("  to restore them too: dunnock undo {id} --force"));
         }
     }
-    output::aside(&format!("done · undo this: dunnock undo {id} · continue: dunnock resume {id} --prompt \"...\""));
+    output::aside(&format!(
+        "done · undo this: dunnock undo {id} · continue: dunnock resume {id} --prompt \"...\""
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -237,12 +285,18 @@ fn rows(preview: &Preview) -> Vec<String> {
         let next = preview.changes.get(n + 1).map(|next| Path::new(&next.path));
         folder.how.starts_with("folder") && next.is_some_and(|next| next.starts_with(&folder.path))
     };
-    let row = |what: &str, path: &str, why: &str| format!("  {what:<17} {}{why}", output::one_line(path));
+    let row =
+        |what: &str, path: &str, why: &str| format!("  {what:<17} {}{why}", output::one_line(path));
     let changes = preview.changes.iter().enumerate().filter(|(n, change)| !holds(*n, change));
     let mut rows: Vec<String> = changes
         .map(|(_, change)| row(word(change.how), &change.path, ""))
         .chain(preview.kept.iter().map(|p| row("leave unchanged", p, " (changed by others)")))
-        .chain(preview.large.iter().map(|p| row("leave unchanged", p, " (not saved, so it could not be restored)")))
+        .chain(
+            preview
+                .large
+                .iter()
+                .map(|p| row("leave unchanged", p, " (not saved, so it could not be restored)")),
+        )
         .chain(preview.lost.iter().map(|p| row("cannot restore", p, " (it was not saved)")))
         .collect();
     if rows.is_empty() {
@@ -272,7 +326,8 @@ pub(crate) async fn diff(
     if changes.is_empty() {
         output::note(&format!("nothing changed between step {from} and step {to}"));
     }
-    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    let colour = std::io::stdout().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     for change in &changes {
         match names {
             true => output::line(&format!("{:<14} {}", change.how, output::one_line(&change.path))),
@@ -292,7 +347,10 @@ pub(crate) async fn diff_text(at: &SessionHistory, steps: Option<&str>) -> anyho
 }
 
 /// The differences in files between two steps.
-pub(crate) async fn differences(at: &SessionHistory, steps: Option<&str>) -> anyhow::Result<(u32, u32, Vec<DiffView>)> {
+pub(crate) async fn differences(
+    at: &SessionHistory,
+    steps: Option<&str>,
+) -> anyhow::Result<(u32, u32, Vec<DiffView>)> {
     let all = at.past.steps();
     let (Some(first), Some(last)) = (all.first().copied(), all.last().copied()) else {
         bail!("session {} has not done anything yet", at.short());
@@ -301,23 +359,32 @@ pub(crate) async fn differences(at: &SessionHistory, steps: Option<&str>) -> any
         None => (first, last),
         Some(text) => range(text, first, last)?,
     };
-    let end = |step| at.step(step).and_then(|fact| at.tree(fact.max(1), from != first || step != first));
+    let end =
+        |step| at.step(step).and_then(|fact| at.tree(fact.max(1), from != first || step != first));
     let (before, after) = (end(from)?, end(to)?);
-    let changes = at.keeper()?.compare(at.folder(), before, after).await.map_err(|why| anyhow::anyhow!("{why}"))?;
+    let changes = at
+        .keeper()?
+        .compare(at.folder(), before, after)
+        .await
+        .map_err(|why| anyhow::anyhow!("{why}"))?;
     Ok((from, to, changes))
 }
 
 fn range(text: &str, first: u32, last: u32) -> anyhow::Result<(u32, u32)> {
     let bad = || usage(format!("{text:?} is not a range of steps; give it as {first}..{last}"));
     let (from, to) = text.split_once("..").ok_or_else(bad)?;
-    let number = |text: &str, or: u32| if text.is_empty() { Ok(or) } else { text.parse().map_err(|_| bad()) };
+    let number = |text: &str, or: u32| {
+        if text.is_empty() { Ok(or) } else { text.parse().map_err(|_| bad()) }
+    };
     Ok((number(from, first)?, number(to, last)?))
 }
 
 /// A change as a unified diff.
 pub(crate) fn text(change: &DiffView, colour: bool) -> String {
     let path = output::one_line(&change.path);
-    let plain = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(|b| std::str::from_utf8(b).map(str::to_owned).ok());
+    let plain = |bytes: &Option<Vec<u8>>| {
+        bytes.as_deref().map(|b| std::str::from_utf8(b).map(str::to_owned).ok())
+    };
     let (before, after) = match (plain(&change.before), plain(&change.after)) {
         (Some(None), _) | (_, Some(None)) => return format!("{}: {path} (binary)\n", change.how),
         (None, None) => return format!("{}: {path}\n", change.how),
@@ -327,9 +394,13 @@ pub(crate) fn text(change: &DiffView, colour: bool) -> String {
     if old == new {
         return format!("{}: {path}\n", change.how);
     }
-    let name = |side: &str, there: bool| if there { format!("{side}/{path}") } else { "/dev/null".into() };
+    let name =
+        |side: &str, there: bool| if there { format!("{side}/{path}") } else { "/dev/null".into() };
     let diff = TextDiff::from_lines(old, new);
-    let text = diff.unified_diff().header(&name("a", before.is_some()), &name("b", after.is_some())).to_string();
+    let text = diff
+        .unified_diff()
+        .header(&name("a", before.is_some()), &name("b", after.is_some()))
+        .to_string();
     let text = output::visible(&text);
     if !colour {
         return text;
@@ -346,16 +417,21 @@ pub(crate) fn text(change: &DiffView, colour: bool) -> String {
 /// Compacts the conversation now.
 pub(crate) async fn compact(data: Option<PathBuf>, id: Option<String>) -> anyhow::Result<ExitCode> {
     let at = SessionHistory::find(data, id.as_deref()).await?;
-    let mut door = Connection::open(at.open.world.clone(), at.session.clone(), at.seen.state.seq).await?;
+    let mut door =
+        Connection::open(at.open.world.clone(), at.session.clone(), at.seen.state.seq).await?;
     let done = shorter(&mut door).await;
     door.close().await;
     let (before, after) = done?;
-    output::aside(&format!("session {} · conversation summarised, from {before} to {after} bytes", at.short()));
+    output::aside(&format!(
+        "session {} · conversation summarised, from {before} to {after} bytes",
+        at.short()
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
 async fn shorter(door: &mut Connection) -> anyhow::Result<(u64, u64)> {
-    let asked = door.send(Command::Compact).await?.map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
+    let asked =
+        door.send(Command::Compact).await?.map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
     loop {
         let Frame::Event(record) = door.next().await? else { continue };
         match record.decode() {
@@ -370,7 +446,11 @@ async fn shorter(door: &mut Connection) -> anyhow::Result<(u64, u64)> {
     }
 }
 
-pub(crate) async fn fork(data: Option<PathBuf>, id: &str, step: Option<u32>) -> anyhow::Result<ExitCode> {
+pub(crate) async fn fork(
+    data: Option<PathBuf>,
+    id: &str,
+    step: Option<u32>,
+) -> anyhow::Result<ExitCode> {
     let at = SessionHistory::find(data, Some(id)).await?;
     let fact = match step {
         Some(step) => at.step(step)?.max(1),
@@ -380,7 +460,8 @@ pub(crate) async fn fork(data: Option<PathBuf>, id: &str, step: Option<u32>) -> 
     let short = output::id(&new).to_owned();
     output::line(new.as_str());
     output::aside(&format!(
-        "session {short} continues from {}{}; the files are not changed. Continue: dunnock resume {short} --prompt \"...\"",
+        "session {short} continues from {}{}; the files are not changed. Continue: dunnock resume \
+         {short} --prompt \"...\"",
         at.short(),
         step.map_or_else(String::new, |step| format!(" at step {step}")),
     ));

@@ -10,14 +10,27 @@ use std::time::Duration;
 /// Holds T9: `dunnock why ID CALL` tells the reason (fixture).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_parks_another_process_approves_and_the_command_runs_once() {
-    let script = vec![Say::calls(&[("shell", r#"{"command":"echo once >> log"}"#)]).into(), Say::text("done").into()];
+    let script = vec![
+        Say::calls(&[("shell", r#"{"command":"echo once >> log"}"#)]).into(),
+        Say::text("done").into(),
+    ];
     let server = ScriptedServer::start(script).await;
     let home = Home::with(&server);
     let parked = home.run(&["run", "--sandbox", "off", "do it"]).await;
-    assert_eq!((parked.code, parked.out.as_str(), home.read("log").as_str()), (3, "", ""), "{}", parked.err);
+    assert_eq!(
+        (parked.code, parked.out.as_str(), home.read("log").as_str()),
+        (3, "", ""),
+        "{}",
+        parked.err
+    );
     let id = home.newest().await;
     let still = home.run(&["resume", &id]).await;
-    assert_eq!((still.code, home.read("log").as_str()), (3, ""), "nothing runs unasked: {}", still.err);
+    assert_eq!(
+        (still.code, home.read("log").as_str()),
+        (3, ""),
+        "nothing runs unasked: {}",
+        still.err
+    );
     let approved = home.run(&["approve", &id]).await;
     assert_eq!(
         (approved.code, home.read("log").as_str()),
@@ -26,12 +39,18 @@ async fn a_run_parks_another_process_approves_and_the_command_runs_once() {
         approved.err
     );
     let done = home.run(&["resume", &id]).await;
-    assert_eq!((done.code, done.out.as_str(), home.read("log").as_str()), (0, "done\n", "once\n"), "{}", done.err);
+    assert_eq!(
+        (done.code, done.out.as_str(), home.read("log").as_str()),
+        (0, "done\n", "once\n"),
+        "{}",
+        done.err
+    );
     let why = home.run(&["why", &id, "1.0"]).await;
     let twice = home.run(&["approve", &id]).await;
     assert_eq!(twice.code, 2);
     let text = format!(
-        "$ dunnock run \"do it\"\n{}\n$ dunnock approve SESSION\n{}\n$ dunnock resume SESSION\n{}{}\n$ dunnock why SESSION 1.0\n{}\n$ dunnock approve SESSION\n{}",
+        "$ dunnock run \"do it\"\n{}\n$ dunnock approve SESSION\n{}\n$ dunnock resume \
+         SESSION\n{}{}\n$ dunnock why SESSION 1.0\n{}\n$ dunnock approve SESSION\n{}",
         parked.err, approved.err, done.err, done.out, why.out, twice.err
     );
     fixture::check("fixtures/cli/approve.txt", &home.plain(&text));
@@ -82,7 +101,10 @@ async fn a_question_of_the_models_is_answered_in_words_or_by_its_number() {
     assert_eq!(home.run(&["answer", &id, "2", "--go"]).await.code, 3, "the second question");
     assert_eq!(home.run(&["answer", &id, "q2", "rather green", "--go"]).await.code, 0);
     let told = server.requests().last().unwrap()["messages"].to_string();
-    assert!(told.contains("\"content\":\"blue\"") && told.contains("\"content\":\"rather green\""), "{told}");
+    assert!(
+        told.contains("\"content\":\"blue\"") && told.contains("\"content\":\"rather green\""),
+        "{told}"
+    );
     assert_eq!(home.run(&["answer", &id, "late"]).await.code, 2);
 }
 
@@ -122,7 +144,8 @@ async fn a_second_door_takes_over_when_the_owner_is_killed() {
     owner.wait().unwrap();
     server.wait_for(3).await; // asked again by the one who took over
     server.open_gate(100);
-    let output = tokio::task::spawn_blocking(move || watching.wait_with_output().unwrap()).await.unwrap();
+    let output =
+        tokio::task::spawn_blocking(move || watching.wait_with_output().unwrap()).await.unwrap();
     let watched = crate::told(output);
     assert_eq!(
         (watched.code, watched.out.as_str(), home.read("log").as_str()),
@@ -134,7 +157,10 @@ async fn a_second_door_takes_over_when_the_owner_is_killed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_from_elsewhere_reaches_the_one_who_drives() {
-    let calls = [("shell", r#"{"command":"sleep 1; echo a >> log"}"#), ("ask_person", r#"{"question":"Which?"}"#)];
+    let calls = [
+        ("shell", r#"{"command":"sleep 1; echo a >> log"}"#),
+        ("ask_person", r#"{"question":"Which?"}"#),
+    ];
     let server = ScriptedServer::start(vec![Say::calls(&calls).into()]).await;
     let home = Home::with(&server);
     let owner = home.start(&["run", "--approve", "all", "go"]);
@@ -143,7 +169,8 @@ async fn an_answer_from_elsewhere_reaches_the_one_who_drives() {
     }
     let answered = home.run(&["answer", &home.newest().await, "this one"]).await;
     assert_eq!(answered.code, 0, "{}", answered.err);
-    let output = tokio::task::spawn_blocking(move || owner.wait_with_output().unwrap()).await.unwrap();
+    let output =
+        tokio::task::spawn_blocking(move || owner.wait_with_output().unwrap()).await.unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(server.requests()[1]["messages"].to_string().contains("this one"));
 }
@@ -176,13 +203,18 @@ async fn a_command_cannot_pass_for_our_own_words() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_goes_in_circles_is_told_and_then_the_person_is_asked() {
-    let steps = (0..5).map(|_| Say::calls(&[("shell", r#"{"command":"echo same; exit 1"}"#)]).into()).collect();
+    let steps = (0..5)
+        .map(|_| Say::calls(&[("shell", r#"{"command":"echo same; exit 1"}"#)]).into())
+        .collect();
     let server = ScriptedServer::start(steps).await;
     let home = Home::with(&server);
     let ran = home.run(&["run", "--approve", "all", "go"]).await;
     assert_eq!((ran.code, server.requests().len()), (3, 3), "{}", ran.err);
     assert!(
-        ran.err.contains("The model made the same calls 3 times with the same results, and no file changed. Continue?"),
+        ran.err.contains(
+            "The model made the same calls 3 times with the same results, and no file changed. \
+             Continue?"
+        ),
         "{}",
         ran.err
     );

@@ -11,8 +11,11 @@ fn shell(command: &str) -> Served {
 }
 
 fn write(path: &str, text: &str) -> Served {
-    Say::calls(&[("write_file", &serde_json::json!({ "path": path, "content": text, "overwrite": true }).to_string())])
-        .into()
+    Say::calls(&[(
+        "write_file",
+        &serde_json::json!({ "path": path, "content": text, "overwrite": true }).to_string(),
+    )])
+    .into()
 }
 
 /// Every file of the project with its text.
@@ -25,7 +28,8 @@ fn files(home: &Home) -> BTreeMap<String, String> {
             match path.is_dir() {
                 true => open.push(path),
                 false => {
-                    let name = path.strip_prefix(home.project()).unwrap().to_string_lossy().into_owned();
+                    let name =
+                        path.strip_prefix(home.project()).unwrap().to_string_lossy().into_owned();
                     all.insert(name, std::fs::read_to_string(path).unwrap());
                 }
             }
@@ -69,9 +73,15 @@ async fn a_task_is_undone_and_the_undo_too() {
     assert_eq!(files(&home), after, "an undo is undone");
     ok(&home, &["undo"]).await;
     assert_eq!(files(&home), before);
-    let told = [("diff", diff), ("names", names), ("dry run", dry), ("undo", undone), ("undo again", again)]
-        .map(|(name, ran)| format!("--- {name}\n{}{}", ran.out, ran.err))
-        .concat();
+    let told = [
+        ("diff", diff),
+        ("names", names),
+        ("dry run", dry),
+        ("undo", undone),
+        ("undo again", again),
+    ]
+    .map(|(name, ran)| format!("--- {name}\n{}{}", ran.out, ran.err))
+    .concat();
     fixture::check("fixtures/cli/undo.txt", &home.plain(&told));
     let shown = ok(&home, &["sessions", "show"]).await.out;
     assert!(shown.contains("> (rewind: files and conversation)"), "{shown}");
@@ -81,7 +91,11 @@ async fn a_task_is_undone_and_the_undo_too() {
 async fn what_the_person_changed_during_the_run_is_kept() {
     let server = ScriptedServer::start(vec![
         write("agent.txt", "1\n"),
-        Served::from(Say::calls(&[("write_file", r#"{"path":"agent.txt","content":"2\n","overwrite":true}"#)])).gated(),
+        Served::from(Say::calls(&[(
+            "write_file",
+            r#"{"path":"agent.txt","content":"2\n","overwrite":true}"#,
+        )]))
+        .gated(),
         shell("echo 3 >> agent.txt"),
         Say::text("done").into(),
     ])
@@ -98,25 +112,33 @@ async fn what_the_person_changed_during_the_run_is_kept() {
     home.put("person.txt", "mine\n");
     home.put("new-of-mine.txt", "mine\n");
     server.open_gate(100);
-    let ran = crate::told(tokio::task::spawn_blocking(|| running.wait_with_output().unwrap()).await.unwrap());
+    let ran = crate::told(
+        tokio::task::spawn_blocking(|| running.wait_with_output().unwrap()).await.unwrap(),
+    );
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert_eq!(home.read("agent.txt"), "2\n3\n");
     home.put("later.txt", "mine\n");
     let undone = ok(&home, &["undo"]).await;
-    let names = ["agent.txt", "person.txt", "new-of-mine.txt", "later.txt"].map(|name| home.read(name));
+    let names =
+        ["agent.txt", "person.txt", "new-of-mine.txt", "later.txt"].map(|name| home.read(name));
     assert_eq!(names, ["0\n", "mine\n", "mine\n", "mine\n"], "{}", undone.err);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_both_changed_needs_force() {
-    let server = ScriptedServer::start(vec![write("both.txt", "agent\n"), Say::text("done").into()]).await;
+    let server =
+        ScriptedServer::start(vec![write("both.txt", "agent\n"), Say::text("done").into()]).await;
     let home = Home::with(&server);
     home.put("both.txt", "0\n");
     ok(&home, &["run", "--approve", "all", "go"]).await;
     home.put("both.txt", "agent\nand I\n");
     let undone = ok(&home, &["undo"]).await;
     assert_eq!(home.read("both.txt"), "agent\nand I\n");
-    assert!(undone.err.contains("leave unchanged   both.txt (changed by others)"), "{}", undone.err);
+    assert!(
+        undone.err.contains("leave unchanged   both.txt (changed by others)"),
+        "{}",
+        undone.err
+    );
     assert!(undone.err.contains("to restore them too: dunnock undo"), "{}", undone.err);
     ok(&home, &["undo", "--force"]).await;
     assert_eq!(home.read("both.txt"), "0\n");
@@ -126,8 +148,14 @@ async fn a_file_that_both_changed_needs_force() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_sessions_in_one_folder_do_not_mix() {
-    let a = vec![write("a.txt", "A\n"), Say::text("done").into(), shell("echo A >> a2.txt"), Say::text("done").into()];
-    let (a, b) = (ScriptedServer::start(a).await, vec![write("b.txt", "B\n"), Say::text("done").into()]);
+    let a = vec![
+        write("a.txt", "A\n"),
+        Say::text("done").into(),
+        shell("echo A >> a2.txt"),
+        Say::text("done").into(),
+    ];
+    let (a, b) =
+        (ScriptedServer::start(a).await, vec![write("b.txt", "B\n"), Say::text("done").into()]);
     let b = ScriptedServer::start(b).await;
     let home = Home::empty();
     home.configure(&format!(
@@ -164,18 +192,28 @@ async fn steps_can_be_gone_back_to_and_branched_from() {
     assert_eq!(home.read("f.txt"), "2\n");
     ok(&home, &["resume", &id, "--prompt", "look"]).await;
     let request = server.requests().pop().unwrap().to_string();
-    assert!(request.contains("restored files to an earlier state") && request.contains("3\\\\n"), "{request}");
+    assert!(
+        request.contains("restored files to an earlier state") && request.contains("3\\\\n"),
+        "{request}"
+    );
     ok(&home, &["rewind", &id, "--to", "1"]).await;
     assert_eq!(home.read("f.txt"), "1\n");
     let none = home.run(&["rewind", &id, "--to", "3"]).await;
-    assert_eq!((none.code, none.err.contains("has no step 3; it has steps 0 to 1")), (2, true), "{}", none.err);
+    assert_eq!(
+        (none.code, none.err.contains("has no step 3; it has steps 0 to 1")),
+        (2, true),
+        "{}",
+        none.err
+    );
     ok(&home, &["undo", &id]).await;
     assert_eq!(home.read("f.txt"), "2\n");
     let forked = ok(&home, &["fork", &id, "--at", "1"]).await;
     let new = forked.out.trim().to_owned();
     ok(&home, &["resume", &new, "--prompt", "other way"]).await;
     let messages = |request: &serde_json::Value| request["messages"].as_array().unwrap().clone();
-    let asked = |request: &serde_json::Value| messages(request).last().is_some_and(|m| m["content"] == "other way");
+    let asked = |request: &serde_json::Value| {
+        messages(request).last().is_some_and(|m| m["content"] == "other way")
+    };
     let request = messages(server.requests().iter().find(|request| asked(request)).unwrap());
     let roles: Vec<&str> = request.iter().map(|m| m["role"].as_str().unwrap()).collect();
     assert_eq!(
@@ -187,7 +225,12 @@ async fn steps_can_be_gone_back_to_and_branched_from() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_waits_is_stopped_and_taken_back() {
-    let server = ScriptedServer::start(vec![write("f.txt", "1\n"), shell("touch more"), Say::text("x").into()]).await;
+    let server = ScriptedServer::start(vec![
+        write("f.txt", "1\n"),
+        shell("touch more"),
+        Say::text("x").into(),
+    ])
+    .await;
     let home = Home::with(&server);
     let ran = home.run(&["run", "--approve", "edits", "go"]).await;
     assert_eq!((ran.code, home.read("f.txt")), (3, "1\n".into()));
@@ -218,7 +261,9 @@ async fn without_git_and_without_a_repository_everything_comes_back() {
     assert!(undone.err.contains("... and 460 more"), "{}", undone.err);
     let doctor = run(&["doctor"]).await;
     assert!(
-        doctor.out.contains("git was not found in PATH; agents often use it; Dunnock does not need it"),
+        doctor
+            .out
+            .contains("git was not found in PATH; agents often use it; Dunnock does not need it"),
         "{}",
         doctor.out
     );
@@ -238,8 +283,16 @@ async fn what_was_not_kept_is_said() {
     let home = Home::with(&server);
     std::fs::File::create(home.project().join("big.bin")).unwrap().set_len(60 << 20).unwrap();
     let ran = ok(&home, &["run", "--approve", "all", "go"]).await;
-    assert!(ran.err.contains("not saved, so changes cannot be undone: big.bin (60 MB)"), "{}", ran.err);
-    assert!(ran.err.contains("big.bin was deleted and cannot be restored (too large)"), "{}", ran.err);
+    assert!(
+        ran.err.contains("not saved, so changes cannot be undone: big.bin (60 MB)"),
+        "{}",
+        ran.err
+    );
+    assert!(
+        ran.err.contains("big.bin was deleted and cannot be restored (too large)"),
+        "{}",
+        ran.err
+    );
     let undone = ok(&home, &["undo"]).await;
     assert!(undone.err.contains("cannot restore    big.bin (it was not saved)"), "{}", undone.err);
     let mut off = home.command(&["run", "--approve", "all", "go"]);
@@ -253,7 +306,8 @@ async fn what_was_not_kept_is_said() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_session_leaves_no_files_behind() {
-    let server = ScriptedServer::start(vec![shell("rm secret.txt"), Say::text("done").into()]).await;
+    let server =
+        ScriptedServer::start(vec![shell("rm secret.txt"), Say::text("done").into()]).await;
     let home = Home::with(&server);
     home.put("secret.txt", "canary-4711\n");
     ok(&home, &["run", "--approve", "all", "go"]).await;

@@ -1,4 +1,5 @@
-//! Money: shown where it is known, refused where it is not, and never more than was reserved, whoever is killed.
+//! Money: shown where it is known, refused where it is not, and never more than was reserved,
+//! whoever is killed.
 
 use crate::{Home, Ran};
 use dunnock_testkit::model::Say;
@@ -30,12 +31,16 @@ fn calling(n: u64, usage: (u64, u64)) -> Served {
 async fn a_budget_of_money_is_refused_where_the_price_is_unknown() {
     let server = ScriptedServer::start(vec![Say::text("done").using(100, 10).into()]).await;
     let home = Home::with(&server);
-    for (flags, config) in [(&["--budget", "1usd"][..], ""), (&[][..], "budget_day = \"20usd\"\n")] {
+    for (flags, config) in [(&["--budget", "1usd"][..], ""), (&[][..], "budget_day = \"20usd\"\n")]
+    {
         configure(&home, config);
         let args: Vec<&str> = ["run"].iter().chain(flags).copied().chain(["go"]).collect();
         let Ran { code, err, .. } = home.run(&args).await;
         assert_eq!(code, 2, "{err}");
-        assert!(err.contains("the price of script/scripted is unknown") && err.contains("price = ["), "{err}");
+        assert!(
+            err.contains("the price of script/scripted is unknown") && err.contains("price = ["),
+            "{err}"
+        );
     }
     assert_eq!(server.bodies().len(), 0, "nothing was sent");
     configure(&home, PRICE);
@@ -45,7 +50,11 @@ async fn a_budget_of_money_is_refused_where_the_price_is_unknown() {
     let other = ScriptedServer::start(vec![Say::text("done").using(100, 10).into()]).await;
     let plain = Home::with(&other);
     let ran = plain.run(&["run", "go"]).await;
-    assert!(ran.code == 0 && ran.err.contains("100 tokens in, 10 out · price unknown"), "{}", ran.err);
+    assert!(
+        ran.code == 0 && ran.err.contains("100 tokens in, 10 out · price unknown"),
+        "{}",
+        ran.err
+    );
     let ran = plain.run(&["resume", "--json", "--prompt", "more"]).await;
     let last: Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
     assert_eq!((&last["usd"], &last["session_usd"]), (&Value::Null, &Value::Null), "{last}");
@@ -66,8 +75,8 @@ async fn a_breach_is_exit_4_where_nobody_answers_and_goes_on_with_more() {
     assert_eq!(ran.code, 0, "{}", ran.err);
 }
 
-/// Sessions beside each other on one budget of the day, killed at random. What the server answered is what was spent: it must
-/// never be more than the budget and one reply, whose cost was reserved.
+/// Sessions beside each other on one budget of the day, killed at random. What the server answered
+/// is what was spent: it must never be more than the budget and one reply, whose cost was reserved.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn eight_sessions_on_one_budget_of_the_day_never_spend_more_whoever_is_killed() {
@@ -84,7 +93,10 @@ async fn eight_sessions_on_one_budget_of_the_day_never_spend_more_whoever_is_kil
     let rules = Rules { brain: Some(Brain(Arc::new(brain))), ..Rules::default() };
     let server = ScriptedServer::with(Vec::new(), rules).await;
     let home = Arc::new(Home::with(&server));
-    configure(&home, &format!("{PRICE}budget_day = \"3usd\"\nmax_steps = 100000\nbaseline = \"off\"\n"));
+    configure(
+        &home,
+        &format!("{PRICE}budget_day = \"3usd\"\nmax_steps = 100000\nbaseline = \"off\"\n"),
+    );
     let mut workers = Vec::new();
     for n in 0..8u64 {
         let home = home.clone();
@@ -92,13 +104,20 @@ async fn eight_sessions_on_one_budget_of_the_day_never_spend_more_whoever_is_kil
         std::fs::create_dir_all(&folder).unwrap();
         workers.push(tokio::spawn(async move {
             let mut kills = 0;
-            let mut args =
-                vec!["run".to_owned(), "--approve".into(), "all".into(), "--sandbox".into(), "off".into(), "go".into()];
+            let mut args = vec![
+                "run".to_owned(),
+                "--approve".into(),
+                "all".into(),
+                "--sandbox".into(),
+                "off".into(),
+                "go".into(),
+            ];
             for round in 0..80u64 {
                 let words: Vec<&str> = args.iter().map(String::as_str).collect();
                 let mut command = home.command(&words);
                 let piped = || std::process::Stdio::piped();
-                let mut child = command.current_dir(&folder).stdout(piped()).stderr(piped()).spawn().unwrap();
+                let mut child =
+                    command.current_dir(&folder).stdout(piped()).stderr(piped()).spawn().unwrap();
                 // Killed after a while that is other each time; the last rounds run to their end.
                 let ms = 60 + (round * 97 + n * 53) % 340;
                 let until = std::time::Instant::now() + Duration::from_millis(ms);

@@ -14,7 +14,11 @@ async fn every_error_says_what_to_do_next() {
         assert_eq!(ran.code, code, "{what}: {}", ran.err);
         assert!(!text.contains("panicked") && !text.trim().is_empty(), "{what}: {text}");
         // The first line of a run that began is not part of the error.
-        let text: String = text.lines().filter(|l| !l.starts_with("dunnock 0.")).map(|l| format!("{l}\n")).collect();
+        let text: String = text
+            .lines()
+            .filter(|l| !l.starts_with("dunnock 0."))
+            .map(|l| format!("{l}\n"))
+            .collect();
         let typed = home.plain(&format!("$ dunnock {}", args.join(" ")));
         told.push(format!("# {what}\n{typed}\n{text}exit {code}\n"));
     };
@@ -47,13 +51,21 @@ async fn every_error_says_what_to_do_next() {
     }
     let mut low = home.command(&["run", "--sandbox", "require=A", "go"]);
     low.env("DUNNOCK_SANDBOX_LEVEL", "C");
-    check(&home, "a box that cannot be had", &["run", "--sandbox", "require=A", "go"], crate::ran(low).await, 1);
+    check(
+        &home,
+        "a box that cannot be had",
+        &["run", "--sandbox", "require=A", "go"],
+        crate::ran(low).await,
+        1,
+    );
     let ran = home.run(&["run", "--model", "script/gone", "go"]).await;
     check(&home, "unknown model", &["run", "--model", "script/gone", "go"], ran, 1);
     home.configure("model = \"script/scripted\"\nmaxsteps = 3\n");
     let ran = home.run(&["run", "go"]).await;
     check(&home, "bad config line", &["run", "go"], ran, 1);
-    home.configure("model = \"script/scripted\"\n[providers.script]\nbase_url = \"http://127.0.0.1:1/v1\"\n");
+    home.configure(
+        "model = \"script/scripted\"\n[providers.script]\nbase_url = \"http://127.0.0.1:1/v1\"\n",
+    );
     let ran = home.run(&["run", "go"]).await;
     check(&home, "unreachable server", &["run", "go"], ran, 1);
     home.configure(
@@ -61,7 +73,8 @@ async fn every_error_says_what_to_do_next() {
     );
     let ran = home.run(&["run", "go"]).await;
     check(&home, "a wire that is not here", &["run", "go"], ran, 1);
-    let strict = ScriptedServer::with(vec![], Rules { key: Some("right".into()), ..Rules::default() }).await;
+    let strict =
+        ScriptedServer::with(vec![], Rules { key: Some("right".into()), ..Rules::default() }).await;
     let home = Home::with(&strict);
     let ran = home.run(&["run", "go"]).await;
     check(&home, "wrong key", &["run", "go"], ran, 1);
@@ -89,12 +102,15 @@ async fn every_error_says_what_to_do_next() {
     let ran = home.run(&["sessions", "list", "--data-dir", file.to_str().unwrap()]).await;
     check(&home, "a data folder that is none", &["sessions", "list", "--data-dir", "FILE"], ran, 1);
     // In a network of its own, so that no server of this machine is found.
-    let mut nothing = home.command_of("unshare".as_ref(), &["-rn", env!("CARGO_BIN_EXE_dunnock"), "run", "go"]);
+    let mut nothing =
+        home.command_of("unshare".as_ref(), &["-rn", env!("CARGO_BIN_EXE_dunnock"), "run", "go"]);
     nothing.env_remove("OPENAI_API_KEY");
     let ran = crate::ran(nothing).await;
     check(&home, "no model", &["run", "go"], ran, 2);
-    let disk = "mkdir -p disk && mount -t tmpfs -o size=64k,mode=700 none disk && exec \"$0\" --data-dir disk/data run --model ollama/x go";
-    let full = home.command_of("unshare".as_ref(), &["-rmn", "sh", "-c", disk, env!("CARGO_BIN_EXE_dunnock")]);
+    let disk = "mkdir -p disk && mount -t tmpfs -o size=64k,mode=700 none disk && exec \"$0\" \
+                --data-dir disk/data run --model ollama/x go";
+    let full = home
+        .command_of("unshare".as_ref(), &["-rmn", "sh", "-c", disk, env!("CARGO_BIN_EXE_dunnock")]);
     let ran = crate::ran(full).await;
     check(&home, "disk full", &["--data-dir", "FULL", "run", "go"], ran, 1);
     fixture::check("fixtures/cli/errors.txt", &told.join("\n"));

@@ -1,9 +1,11 @@
-//! How quick and how quiet the terminal app is: a pty, every byte of it, and what the kernel counts.
+//! How quick and how quiet the terminal app is: a pty, every byte of it, and what the kernel
+//! counts.
 
 use crate::Home;
 use dunnock_proto::{
-    Answered, At, CallId, CallPart, Cause, Config, Created, EndReason, Ended, Event, Finished, Hash, Outcome, Owner,
-    Part, Prompted, Proof, Recovery, Reserved, SessionId, Started, Step, StepStarted, Stop, Usage, seal,
+    Answered, At, CallId, CallPart, Cause, Config, Created, EndReason, Ended, Event, Finished,
+    Hash, Outcome, Owner, Part, Prompted, Proof, Recovery, Reserved, SessionId, Started, Step,
+    StepStarted, Stop, Usage, seal,
 };
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{ScriptedServer, Served};
@@ -12,8 +14,8 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Runs the words in a pty of 80 by 24 and prints what it saw as JSON. Each step is what to wait for and what to type then; between
-/// "idle" marks it is left alone for five seconds.
+/// Runs the words in a pty of 80 by 24 and prints what it saw as JSON. Each step is what to wait
+/// for and what to type then; between "idle" marks it is left alone for five seconds.
 const WATCH: &str = r#"
 import fcntl, json, os, pty, re, select, struct, sys, termios, time
 argv, steps, idle = json.loads(sys.argv[1])
@@ -71,7 +73,9 @@ async fn watch(home: &Home, args: &[&str], steps: &[(&str, &str)], idle: f64) ->
     let argv: Vec<&str> = [program.to_str().unwrap()].iter().chain(args).copied().collect();
     let given = serde_json::json!([argv, steps, idle]).to_string();
     let mut command = home.command_of("python3".as_ref(), &["-c", WATCH, &given]);
-    command.env("TERM", "xterm-256color").env("DUNNOCK_FIGURES", home.dir.path().join("figures.json"));
+    command
+        .env("TERM", "xterm-256color")
+        .env("DUNNOCK_FIGURES", home.dir.path().join("figures.json"));
     let ran = crate::ran(command).await;
     let told: Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic_with(&ran));
     assert!(told.get("never").is_none(), "{told:#}");
@@ -87,23 +91,34 @@ fn panic_with(ran: &crate::Ran) -> Value {
     Value::Null
 }
 
-/// As built for tests, numbers are larger than those of a release, which stand in docs/internals/benchmarks.md; what must not happen is the same.
+/// As built for tests, numbers are larger than those of a release, which stand in
+/// docs/internals/benchmarks.md; what must not happen is the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_picture_comes_at_once_and_nothing_moves_without_a_reason() {
     let server = ScriptedServer::start(Vec::new()).await;
     let home = Home::with(&server);
     let told = watch(&home, &[], &[("hat would you like to do", "IDLE"), ("", "\u{4}")], 5.0).await;
     let first = told["times"][0].as_f64().unwrap();
-    let (rss, switches) = (told["rss_kb"].as_u64().unwrap() / 1024, told["switches"].as_u64().unwrap());
+    let (rss, switches) =
+        (told["rss_kb"].as_u64().unwrap() / 1024, told["switches"].as_u64().unwrap());
     println!(
-        "first picture {first:.0} ms, idle memory {rss} MB, {switches} context switches in 5 idle seconds, {} bytes",
+        "first picture {first:.0} ms, idle memory {rss} MB, {switches} context switches in 5 idle \
+         seconds, {} bytes",
         told["idle_bytes"]
     );
     // The bars are a release's: CI's figures step runs this with what people download.
     let release = std::env::var_os("DUNNOCK_BIN").is_some();
-    timing::figure("the first picture", millis(first), millis(if release { 100.0 } else { 1_000.0 }));
+    timing::figure(
+        "the first picture",
+        millis(first),
+        millis(if release { 100.0 } else { 1_000.0 }),
+    );
     assert!(switches <= 25, "{switches} context switches while nothing happens");
-    assert_eq!((told["idle_bytes"].as_u64(), told["clears"].as_u64()), (Some(0), Some(0)), "{told}");
+    assert_eq!(
+        (told["idle_bytes"].as_u64(), told["clears"].as_u64()),
+        (Some(0), Some(0)),
+        "{told}"
+    );
     assert!(rss < if release { 30 } else { 60 }, "{rss} MB");
 }
 
@@ -126,11 +141,14 @@ async fn two_thousand_tokens_a_second_are_drawn_in_time() {
         began.elapsed()
     };
     let (told, took) = tokio::join!(watching, opening);
-    let figures: Value =
-        serde_json::from_str(&std::fs::read_to_string(home.dir.path().join("figures.json")).unwrap()).unwrap();
+    let figures: Value = serde_json::from_str(
+        &std::fs::read_to_string(home.dir.path().join("figures.json")).unwrap(),
+    )
+    .unwrap();
     let per_token = told["bytes"].as_f64().unwrap() / 4_000.0;
     println!(
-        "4,000 tokens in {:.1} s: {} pictures, median {} us, 99 of 100 within {} us, slowest {} us, {per_token:.1} bytes a token, {} full clears",
+        "4,000 tokens in {:.1} s: {} pictures, median {} us, 99 of 100 within {} us, slowest {} \
+         us, {per_token:.1} bytes a token, {} full clears",
         took.as_secs_f64(),
         figures["frames"],
         figures["median_us"],
@@ -173,7 +191,13 @@ fn long_session(facts: u64, workspace: &str) -> String {
             recovered: false,
             fault: None,
         }));
-        add(StepStarted { step: Step(n), upto: 2, preamble: Hash::ZERO, reserved: Reserved::default() }.into());
+        add(StepStarted {
+            step: Step(n),
+            upto: 2,
+            preamble: Hash::ZERO,
+            reserved: Reserved::default(),
+        }
+        .into());
         let usage = Usage { input: 100, output: 10, ..Usage::default() };
         let (model, wire, stop) = ("script/scripted".to_owned(), "chat".to_owned(), Stop::Calls);
         add(Answered {

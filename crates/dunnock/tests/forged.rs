@@ -1,6 +1,7 @@
-//! Nothing in an argument changes what is said of a call that needs approval: not its heading, not its reason, not what a yes grants, not
-//! the rule of an "always". The same calls in the terminal, in plain output, as JSON lines and over HTTP; in the browser they are
-//! `web/e2e/forged.test.ts`. The table is `fixtures/approvals/forged.json`.
+//! Nothing in an argument changes what is said of a call that needs approval: not its heading, not
+//! its reason, not what a yes grants, not the rule of an "always". The same calls in the terminal,
+//! in plain output, as JSON lines and over HTTP; in the browser they are `web/e2e/forged.test.ts`.
+//! The table is `fixtures/approvals/forged.json`.
 
 use crate::Home;
 use crate::serve::Serve;
@@ -52,7 +53,10 @@ impl Shown {
         let mut expected = Self::from_json(&case.expected);
         let mut shown = self.clone();
         let pairs = shown.fields().into_iter().zip(expected.fields());
-        pairs.filter(|((_, shown), (_, expected))| shown != expected).map(|((name, _), _)| name).collect()
+        pairs
+            .filter(|((_, shown), (_, expected))| shown != expected)
+            .map(|((name, _), _)| name)
+            .collect()
     }
 }
 
@@ -65,7 +69,12 @@ fn check(shown: &Shown, case: &Case, what: &str) -> usize {
         let mut shown = shown.clone();
         let (name, rows) = shown.fields().into_iter().nth(n).unwrap();
         rows.push(planted.clone());
-        assert_eq!(shown.differences(case), [name], "{what}: a planted row was not found: {}", case.args);
+        assert_eq!(
+            shown.differences(case),
+            [name],
+            "{what}: a planted row was not found: {}",
+            case.args
+        );
     }
     4
 }
@@ -80,7 +89,8 @@ fn cases() -> Vec<Case> {
         let inner = &quoted[1..quoted.len() - 1];
         for call in table["calls"].as_array().unwrap() {
             let args = call["args"].to_string().replace('@', inner);
-            let (tool, value) = (call["tool"].as_str().unwrap().into(), value.as_str().unwrap().into());
+            let (tool, value) =
+                (call["tool"].as_str().unwrap().into(), value.as_str().unwrap().into());
             cases.push(Case { tool, args, value, expected: call.clone() });
         }
     }
@@ -89,7 +99,8 @@ fn cases() -> Vec<Case> {
 
 /// All cases in one answer.
 async fn asked(cases: &[Case]) -> (ScriptedServer, Home) {
-    let calls: Vec<(&str, &str)> = cases.iter().map(|case| (case.tool.as_str(), case.args.as_str())).collect();
+    let calls: Vec<(&str, &str)> =
+        cases.iter().map(|case| (case.tool.as_str(), case.args.as_str())).collect();
     let server = ScriptedServer::start(vec![Say::calls(&calls).into()]).await;
     let home = Home::with(&server);
     (server, home)
@@ -117,20 +128,33 @@ async fn no_argument_changes_what_json_lines_and_http_say() {
     let lines = ran.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let questions: Vec<Value> = lines.filter(|line| line["type"] == "question").collect();
     assert_eq!(questions.len(), cases.len());
-    let mut planted: usize =
-        questions.iter().zip(&cases).map(|(question, case)| check_json(question, case, "--json")).sum();
+    let mut planted: usize = questions
+        .iter()
+        .zip(&cases)
+        .map(|(question, case)| check_json(question, case, "--json"))
+        .sum();
     let serve = Serve::start(&home);
     let id = questions[0]["session"].as_str().unwrap();
     let view = serve.api().get(&format!("/api/sessions/{id}"));
     let questions = view["questions"].as_array().unwrap();
     assert_eq!(questions.len(), cases.len());
-    planted += questions.iter().zip(&cases).map(|(question, case)| check_json(question, case, "HTTP")).sum::<usize>();
-    println!("{} arguments, as JSON lines and over HTTP; {planted} planted rows found", cases.len());
+    planted += questions
+        .iter()
+        .zip(&cases)
+        .map(|(question, case)| check_json(question, case, "HTTP"))
+        .sum::<usize>();
+    println!(
+        "{} arguments, as JSON lines and over HTTP; {planted} planted rows found",
+        cases.len()
+    );
 }
 
 /// The rows that begin with one of our labels, with what follows it.
 fn rows(text: &str, label: &str) -> Vec<String> {
-    text.lines().filter_map(|line| line.strip_prefix(label)).map(|rest| rest.trim_end().to_owned()).collect()
+    text.lines()
+        .filter_map(|line| line.strip_prefix(label))
+        .map(|rest| rest.trim_end().to_owned())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,12 +194,17 @@ async fn no_argument_changes_what_the_terminal_says() {
                 break screen;
             }
             before.clone_from(&screen);
-            assert!(began.elapsed() < Duration::from_secs(60), "question {} never came:\n{screen}", n + 1);
+            assert!(
+                began.elapsed() < Duration::from_secs(60),
+                "question {} never came:\n{screen}",
+                n + 1
+            );
             std::thread::sleep(Duration::from_millis(20));
         };
         let inside: Vec<&str> = screen.lines().skip_while(|line| !line.starts_with("╭ ")).collect();
         let what = format!("{} {}\n{screen}", case.tool, case.args);
-        let heading = inside[0].trim_start_matches("╭ ").split(" ─").next().unwrap_or_default().to_owned();
+        let heading =
+            inside[0].trim_start_matches("╭ ").split(" ─").next().unwrap_or_default().to_owned();
         let inside: String = inside
             .iter()
             .filter_map(|l| l.strip_prefix("│ "))
@@ -197,9 +226,13 @@ async fn no_argument_changes_what_the_terminal_says() {
             std::thread::sleep(Duration::from_millis(400));
             window.key("a");
             let screen = window.wait_for("Always allow, without asking:");
-            let after = screen.lines().skip_while(|line| !line.contains("Always allow, without asking:")).nth(1);
+            let after = screen
+                .lines()
+                .skip_while(|line| !line.contains("Always allow, without asking:"))
+                .nth(1);
             let shows = after.and_then(|row| row.strip_prefix("│ "));
-            shown.rule = shows.map(|row| row.trim_matches([' ', '│']).to_owned()).into_iter().collect();
+            shown.rule =
+                shows.map(|row| row.trim_matches([' ', '│']).to_owned()).into_iter().collect();
             assert_eq!(shown.rule, [rule], "{screen}");
             window.key("Escape");
             // Before the next key, or the terminal takes both for one sequence.

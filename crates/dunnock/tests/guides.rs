@@ -1,5 +1,6 @@
-//! The guides, tried as a reader would: their commands, one block after the other, in one home and one project. What a guide shows as
-//! output must have been printed, what it shows as configuration must be taken.
+//! The guides, tried as a reader would: their commands, one block after the other, in one home and
+//! one project. What a guide shows as output must have been printed, what it shows as configuration
+//! must be taken.
 
 use crate::{Home, Ran, program, ran};
 use dunnock_testkit::model::Say;
@@ -50,7 +51,8 @@ fn install(home: &Home) -> PathBuf {
 
 /// A script of a reader, in the project.
 fn script(home: &Home, text: &str, variables: &[(&str, String)]) -> Command {
-    let mut command = home.command_of("bash".as_ref(), &["-c", &format!("set -euo pipefail\n{text}")]);
+    let mut command =
+        home.command_of("bash".as_ref(), &["-c", &format!("set -euo pipefail\n{text}")]);
     command.env("PATH", format!("{}:/usr/bin:/bin", home.dir.path().join(".local/bin").display()));
     command.envs(variables.iter().map(|(name, value)| (name, value)));
     command
@@ -70,7 +72,12 @@ async fn follow(guide: &str, home: &Home, variables: &[(&str, String)]) -> Vec<R
             "text" => {
                 let before = all.last().unwrap();
                 for line in block.text.lines().filter(|line| !line.trim().is_empty()) {
-                    assert!(printed(before, line), "{guide}: not printed: {line}\n{}\n{}", before.out, before.err);
+                    assert!(
+                        printed(before, line),
+                        "{guide}: not printed: {line}\n{}\n{}",
+                        before.out,
+                        before.err
+                    );
                 }
             }
             "toml" => {
@@ -110,10 +117,13 @@ fn tasks(
 ) -> Option<Brain> {
     Some(Brain(Arc::new(move |wire: Wire, body: &Value| {
         let messages = body["messages"].as_array().cloned().unwrap_or_default();
-        let asked: Vec<Value> = messages.into_iter().filter(|message| message["role"] == "user").collect();
+        let asked: Vec<Value> =
+            messages.into_iter().filter(|message| message["role"] == "user").collect();
         let asked = json!(asked).to_string();
         match scripts.iter().find(|(task, _)| asked.contains(task)) {
-            Some((_, says)) => says.get(wire.answers(body)).cloned().unwrap_or_else(|| Say::text("done")).into(),
+            Some((_, says)) => {
+                says.get(wire.answers(body)).cloned().unwrap_or_else(|| Say::text("done")).into()
+            }
             None => otherwise(body),
         }
     })))
@@ -122,7 +132,10 @@ fn tasks(
 fn nobody(body: &Value) -> Served {
     Served::wrong(
         Say::default(),
-        Fault::Says(400, format!(r#"{{"error":{{"message":"no task of the guide: {}"}}}}"#, body["model"])),
+        Fault::Says(
+            400,
+            format!(r#"{{"error":{{"message":"no task of the guide: {}"}}}}"#, body["model"]),
+        ),
     )
 }
 
@@ -139,7 +152,10 @@ async fn every_command_of_the_guide_to_ci_works() {
     let scripts = vec![
         ("fix the greeting", vec![shell("echo hello > greeting.txt"), Say::text("It is fixed.")]),
         ("say goodbye", vec![Say::text("It says goodbye."); 4]),
-        ("read it again and again", vec![shell("cat greeting.txt"), shell("cat ./greeting.txt"), shell("ls")]),
+        (
+            "read it again and again",
+            vec![shell("cat greeting.txt"), shell("cat ./greeting.txt"), shell("ls")],
+        ),
         ("take your time", vec![Say::text("one two three four").after(5_000)]),
         ("write notes", vec![write("notes.txt", "noted\n"), Say::text("There are notes.")]),
         ("publish the package", vec![shell("npm publish"), Say::text("It is not published.")]),
@@ -151,9 +167,14 @@ async fn every_command_of_the_guide_to_ci_works() {
     let printed = follow("ci.md", &home, &[]).await;
     assert_eq!(printed[0].out, "It is fixed.\n");
     assert_eq!(home.read("greeting.txt"), "hello\n");
-    let codes: Vec<&str> = printed[1].out.lines().filter(|line| line.starts_with("exit ")).collect();
+    let codes: Vec<&str> =
+        printed[1].out.lines().filter(|line| line.starts_with("exit ")).collect();
     assert_eq!(codes, ["exit 5", "exit 4", "exit 130"]);
-    assert!(home.read("receipt.md").contains("**Proven: every check passed"), "{}", home.read("receipt.md"));
+    assert!(
+        home.read("receipt.md").contains("**Proven: every check passed"),
+        "{}",
+        home.read("receipt.md")
+    );
     let receipt: Value = serde_json::from_str(&home.read("receipt.json")).unwrap();
     assert!(receipt.is_object(), "{receipt}");
     assert!(
@@ -161,7 +182,10 @@ async fn every_command_of_the_guide_to_ci_works() {
         "{}",
         printed[3].out
     );
-    assert!(home.dir.path().join("copy/greeting.txt").exists(), "the files travelled with the session");
+    assert!(
+        home.dir.path().join("copy/greeting.txt").exists(),
+        "the files travelled with the session"
+    );
     assert!(printed[4].out.contains("npm ci"), "{}", printed[4].out);
     assert_eq!(printed[5].out, "commands do not see it\n");
     workflow(&home).await;
@@ -176,7 +200,9 @@ async fn workflow(home: &Home) {
     for line in yaml.lines() {
         let deep = line.len() - line.trim_start().len();
         match inside {
-            Some(least) if deep >= least => steps.last_mut().unwrap().push_str(&format!("{}\n", line.trim())),
+            Some(least) if deep >= least => {
+                steps.last_mut().unwrap().push_str(&format!("{}\n", line.trim()))
+            }
             _ => inside = None,
         }
         if inside.is_none() && line.trim_start().trim_start_matches("- ").trim() == "run: |" {
@@ -189,7 +215,8 @@ async fn workflow(home: &Home) {
     std::fs::create_dir_all(&temp).unwrap();
     let within = |name: &str| temp.join(name).display().to_string();
     home.put("test.sh", "test -f made.txt\n");
-    let prepare = "rm -f \"$HOME/.local/bin/dunnock\"\nmkdir ci\nln -s \"$PROGRAM\" ci/dunnock\n".to_owned();
+    let prepare =
+        "rm -f \"$HOME/.local/bin/dunnock\"\nmkdir ci\nln -s \"$PROGRAM\" ci/dunnock\n".to_owned();
     let variables = [
         ("TASK", "make it pass".to_owned()),
         ("RUNNER_TEMP", temp.display().to_string()),
@@ -217,17 +244,26 @@ async fn workflow(home: &Home) {
 async fn every_command_of_the_quick_start_works() {
     let fix = vec![shell("echo hello world > greeting.txt"), Say::text("It is fixed.")];
     let more = vec![shell("echo more >> greeting.txt"), Say::text("There are two lines.")];
-    let brain = tasks(vec![("now add a second line", [fix.clone(), more].concat()), ("fix the spelling", fix)], nobody);
+    let brain = tasks(
+        vec![("now add a second line", [fix.clone(), more].concat()), ("fix the spelling", fix)],
+        nobody,
+    );
     let server = ScriptedServer::with(Vec::new(), Rules { brain, ..Rules::default() }).await;
     let home = Home::with(&server);
     let printed = follow("../start/quick-start.md", &home, &[]).await;
     assert_eq!(printed[1].out, "It is fixed.\n");
-    assert_eq!(home.read("greeting.txt"), "hello world\nmore\n", "{:?}", printed.last().map(|ran| &ran.out));
+    assert_eq!(
+        home.read("greeting.txt"),
+        "hello world\nmore\n",
+        "{:?}",
+        printed.last().map(|ran| &ran.out)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_command_of_the_guide_to_undo_works() {
-    let scripts = vec![("add a third line", vec![shell("echo three >> list.txt"), Say::text("Added.")])];
+    let scripts =
+        vec![("add a third line", vec![shell("echo three >> list.txt"), Say::text("Added.")])];
     let rules = Rules { brain: tasks(scripts, nobody), ..Rules::default() };
     let server = ScriptedServer::with(Vec::new(), rules).await;
     let home = Home::with(&server);
@@ -250,11 +286,15 @@ fn runs(command: &str) -> Value {
 async fn every_command_of_the_guide_to_the_planner_works() {
     // The plan that the guide shows is the one that corrects it.
     let shown = blocks("planner.md").into_iter().find(|block| block.kind == "json").unwrap().text;
-    let look = [json!({ "tool": "read_file", "path": "greeting.txt" }), json!({ "tool": "git_status" })];
+    let look =
+        [json!({ "tool": "read_file", "path": "greeting.txt" }), json!({ "tool": "git_status" })];
     let again = (1..=6).map(|n| plan("Once more.", &[], &[runs(&format!("true {n}"))])).collect();
     let fetch = [runs("curl -s https://example.org/words"), runs("touch after.txt")];
     let scripts = vec![
-        ("fix the greeting", vec![plan("I look first.", &["read it", "correct it"], &look), Say::text(&shown)]),
+        (
+            "fix the greeting",
+            vec![plan("I look first.", &["read it", "correct it"], &look), Say::text(&shown)],
+        ),
         ("look around", vec![plan("Nothing is to be done.", &[], &[])]),
         ("try again and again", again),
         ("say it in words", vec![Say::text("Certainly!"), Say::text("As you wish.")]),
@@ -265,13 +305,16 @@ async fn every_command_of_the_guide_to_the_planner_works() {
     let home = Home::with(&server);
     let printed = follow("planner.md", &home, &[]).await;
     assert_eq!(home.read("greeting.txt"), "hello\n");
-    let codes: Vec<&str> = printed[1].out.lines().filter(|line| line.starts_with("exit ")).collect();
+    let codes: Vec<&str> =
+        printed[1].out.lines().filter(|line| line.starts_with("exit ")).collect();
     assert_eq!(codes, ["exit 5", "exit 4", "exit 5", "exit 1"]);
     assert_eq!(home.read("after.txt"), "", "what stands behind a failure is not run");
     let shown = blocks("planner.md").into_iter().rfind(|block| block.kind == "text").unwrap().text;
     assert_eq!(printed[3].out, shown, "the memory is the one that the guide shows");
     // The same task again: the model is given what was noted.
-    let ran = home.run(&["run", "--planner", "--verify", "grep -qx hello greeting.txt", "fix the greeting"]).await;
+    let ran = home
+        .run(&["run", "--planner", "--verify", "grep -qx hello greeting.txt", "fix the greeting"])
+        .await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     let last = server.requests().last().unwrap()["messages"].to_string();
     assert!(last.contains("Iteration 2:") && last.contains("the checks pass"), "{last}");
@@ -283,8 +326,11 @@ async fn every_command_of_the_guide_to_the_bridge_works() {
     // A clipboard that can be looked into.
     let clipboard = home.dir.path().join("clipboard");
     let bin = install(&home);
-    std::fs::write(bin.join("wl-copy"), format!("#!/bin/sh\ncat > '{}'\n", clipboard.display())).unwrap();
-    let marked = ran(home.command_of("chmod".as_ref(), &["+x", bin.join("wl-copy").to_str().unwrap()])).await;
+    std::fs::write(bin.join("wl-copy"), format!("#!/bin/sh\ncat > '{}'\n", clipboard.display()))
+        .unwrap();
+    let marked =
+        ran(home.command_of("chmod".as_ref(), &["+x", bin.join("wl-copy").to_str().unwrap()]))
+            .await;
     assert_eq!(marked.code, 0, "{}", marked.err);
     let printed = follow("bridge.md", &home, &[]).await;
     assert!(printed[2].out.contains("+echo hello"), "{}", printed[2].out);
@@ -293,7 +339,8 @@ async fn every_command_of_the_guide_to_the_bridge_works() {
     let outbox = std::fs::read_to_string(home.dir.path().join("letters/001-outbox.md")).unwrap();
     assert_eq!(copied, outbox);
     assert!(outbox.contains("=== TASK ===\nsay what this folder is\n"), "{outbox}");
-    let codes: Vec<&str> = printed.last().unwrap().out.lines().filter(|line| line.starts_with("exit ")).collect();
+    let codes: Vec<&str> =
+        printed.last().unwrap().out.lines().filter(|line| line.starts_with("exit ")).collect();
     assert_eq!(codes, ["exit 130", "exit 3", "exit 3"]);
 }
 
@@ -334,11 +381,14 @@ async fn every_command_of_the_guide_to_local_models_works() {
         ("make sure there is a haiku", vec![Say::text("There is one.")]),
     ];
     let models = vec!["gemma3:1b".into(), "qwen3:4b".into()];
-    let rules = Rules { models, brain: tasks(scripts, probed), window: Some(40_960), ..Rules::default() };
+    let rules =
+        Rules { models, brain: tasks(scripts, probed), window: Some(40_960), ..Rules::default() };
     let server = ScriptedServer::with(Vec::new(), rules).await;
     let home = Home::empty();
     // The server stands in for Ollama on its usual port.
-    let printed = follow("local-models.md", &home, &[("DUNNOCK_PROVIDERS__OLLAMA__BASE_URL", server.root())]).await;
+    let printed =
+        follow("local-models.md", &home, &[("DUNNOCK_PROVIDERS__OLLAMA__BASE_URL", server.root())])
+            .await;
     assert!(printed[0].out.ends_with("It is in haiku.txt.\n"), "{}", printed[0].out);
     assert_eq!(home.read("haiku.txt"), "Quiet in the hedge\n");
     assert!(printed[1].out.contains("model = \"ollama/qwen3:4b\"  # "), "{}", printed[1].out);
@@ -361,9 +411,11 @@ fn dedented(lines: &[&str]) -> Vec<String> {
 fn every_example_of_the_guide_to_the_library_is_one_that_is_built() {
     let library = repository().join("crates/dunnock-agent");
     let mut sources = vec![library.join("src/lib.rs")];
-    let examples = std::fs::read_dir(library.join("examples")).unwrap().map(|entry| entry.unwrap().path());
+    let examples =
+        std::fs::read_dir(library.join("examples")).unwrap().map(|entry| entry.unwrap().path());
     sources.extend(examples.filter(|path| path.extension().is_some_and(|kind| kind == "rs")));
-    let sources: Vec<String> = sources.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let sources: Vec<String> =
+        sources.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
     // What stands in the documentation of the crate counts as it is read there.
     let plain = |text: &str| -> Vec<String> {
         let line = |line: &str| {

@@ -8,14 +8,16 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 fn signal(child: &Child, name: &str) {
-    let status = std::process::Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    let status =
+        std::process::Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
     assert!(status.success());
 }
 
 async fn interrupted(child: Child, what: &str) -> crate::Ran {
     let began = Instant::now();
     signal(&child, "-INT");
-    let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
+    let output =
+        tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
     let took = began.elapsed();
     let ran = told(output);
     assert_eq!(ran.code, 130, "{what}: {}", ran.err);
@@ -37,7 +39,8 @@ fn connects_to(port: u16) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_connecting() {
-    // A listener whose queue is full takes no more connections: the program waits for its own to be made.
+    // A listener whose queue is full takes no more connections: the program waits for its own to be
+    // made.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let mut held = Vec::new();
@@ -48,7 +51,9 @@ async fn while_connecting() {
         }
     }
     let home = Home::empty();
-    let config = |url: &str| format!("model = \"script/scripted\"\n[providers.script]\nbase_url = \"{url}\"\n");
+    let config = |url: &str| {
+        format!("model = \"script/scripted\"\n[providers.script]\nbase_url = \"{url}\"\n")
+    };
     home.configure(&config(&format!("http://{address}/v1")));
     let child = home.start(&["run", "go"]);
     while !connects_to(address.port()) {
@@ -62,7 +67,8 @@ async fn while_connecting() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_waiting_for_the_first_word() {
-    let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Deaf).times(1)]).await;
+    let server =
+        ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Deaf).times(1)]).await;
     let home = Home::with(&server);
     let child = home.start(&["run", "go"]);
     server.wait_for(1).await;
@@ -72,7 +78,8 @@ async fn while_waiting_for_the_first_word() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_streaming() {
-    let server = ScriptedServer::start(vec![Served::from(Say::text("one two three")).gated()]).await;
+    let server =
+        ScriptedServer::start(vec![Served::from(Say::text("one two three")).gated()]).await;
     let home = Home::with(&server);
     let child = home.start(&["run", "go"]);
     server.wait_for(1).await;
@@ -88,7 +95,8 @@ async fn while_streaming() {
 /// Holds W4: cancellation ends it (exit 130), nothing is left.
 #[tokio::test(flavor = "multi_thread")]
 async fn inside_a_tool() {
-    let command = r#"{"command":"sleep 77 & echo $! > child; echo $$ > self; trap '' TERM; wait; sleep 78"}"#;
+    let command =
+        r#"{"command":"sleep 77 & echo $! > child; echo $$ > self; trap '' TERM; wait; sleep 78"}"#;
     let server = ScriptedServer::start(vec![Say::calls(&[("shell", command)]).into()]).await;
     let home = Home::with(&server);
     let child = home.start(&["run", "--sandbox", "off", "--approve", "all", "go"]);
@@ -98,7 +106,8 @@ async fn inside_a_tool() {
     interrupted(child, "tool").await;
     for file in ["child", "self"] {
         let pid = home.read(file);
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        let stat =
+            std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
         assert!(stat.is_empty() || stat.contains(") Z "), "{file} is still there: {stat}");
     }
     goes_on(&home, "tool").await;
@@ -114,13 +123,19 @@ async fn a_request_to_end_is_heard_like_ctrl_c() {
         let child = home.start(&["run", "go"]);
         server.wait_for(server.bodies().len() + 1).await;
         signal(&child, name);
-        let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
+        let output =
+            tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
         assert_eq!(output.status.code(), Some(130), "{name}: {output:?}");
     }
     // Who was told not to hear a hang-up works on.
     let program = env!("CARGO_BIN_EXE_dunnock");
-    let mut deaf = home.command_of("sh".as_ref(), &["-c", "trap '' HUP; exec \"$0\" run go", program]);
-    let child = deaf.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut deaf =
+        home.command_of("sh".as_ref(), &["-c", "trap '' HUP; exec \"$0\" run go", program]);
+    let child = deaf
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     server.wait_for(server.bodies().len() + 1).await;
     signal(&child, "-HUP");
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -139,7 +154,8 @@ async fn told_twice_it_leaves_at_once_and_takes_its_children_along() {
     signal(&child, "-INT");
     let ran = interrupted(child, "told twice").await;
     assert!(ran.out.lines().last().unwrap().contains(r#""type":"ended""#), "{}", ran.out);
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", home.read("self").trim())).unwrap_or_default();
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", home.read("self").trim()))
+        .unwrap_or_default();
     assert!(stat.is_empty() || stat.contains(") Z "), "still there: {stat}");
 }
 
@@ -147,22 +163,30 @@ async fn told_twice_it_leaves_at_once_and_takes_its_children_along() {
 async fn while_the_task_is_still_being_typed() {
     let home = Home::empty();
     let mut command = home.command(&["run"]);
-    let child = command.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let child = command
+        .stdin(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     tokio::time::sleep(Duration::from_millis(200)).await;
     let began = Instant::now();
     signal(&child, "-INT");
     let mut child = child;
     let status = child.wait().unwrap();
-    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(2), "a shell calls that 130");
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&status),
+        Some(2),
+        "a shell calls that 130"
+    );
     timing::figure("Ctrl-C while the task is typed", began.elapsed(), Duration::from_millis(200));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r26_tools_of_a_killed_owner_are_dead_before_the_next_start() {
     let escape = r#"{"command":"(setsid sh -c 'echo $$ > daemon; sleep 62.26' >/dev/null 2>&1 &); echo $$ > self; sleep 62.26"}"#;
-    let look =
-        r#"{"command":"for f in self daemon; do kill -0 $(cat $f) 2>/dev/null && echo alive; done; echo looked"}"#;
-    let script = vec![Say::calls(&[("shell", escape)]).into(), Say::calls(&[("shell", look)]).into()];
+    let look = r#"{"command":"for f in self daemon; do kill -0 $(cat $f) 2>/dev/null && echo alive; done; echo looked"}"#;
+    let script =
+        vec![Say::calls(&[("shell", escape)]).into(), Say::calls(&[("shell", look)]).into()];
     let server = ScriptedServer::start(script).await;
     let home = Home::with(&server);
     let mut owner = home.start(&["run", "--sandbox", "off", "--approve", "all", "go"]);
@@ -175,7 +199,11 @@ async fn r26_tools_of_a_killed_owner_are_dead_before_the_next_start() {
     assert_eq!(resumed.code, 0, "{}", resumed.err);
     let told = server.requests().last().unwrap()["messages"].clone();
     assert!(told.to_string().contains("outcome unknown"), "{told}");
-    assert_eq!(told.as_array().unwrap().last().unwrap()["content"], "looked", "something is still alive");
+    assert_eq!(
+        told.as_array().unwrap().last().unwrap()["content"],
+        "looked",
+        "something is still alive"
+    );
 }
 
 /// What holds for root holds for everybody.
@@ -183,8 +211,13 @@ async fn r26_tools_of_a_killed_owner_are_dead_before_the_next_start() {
 fn r26_and_undo_as_an_ordinary_user() {
     if dunnock_testkit::ordinary::is_root() {
         for tests in ["interrupts::r26_tools", "back::w", "back::two"] {
-            let said = dunnock_testkit::ordinary::run(tests, &[("DUNNOCK_BIN", env!("CARGO_BIN_EXE_dunnock"))]);
-            said.lines().filter(|line| line.starts_with("test ")).for_each(|line| println!("{line}"));
+            let said = dunnock_testkit::ordinary::run(
+                tests,
+                &[("DUNNOCK_BIN", env!("CARGO_BIN_EXE_dunnock"))],
+            );
+            said.lines()
+                .filter(|line| line.starts_with("test "))
+                .for_each(|line| println!("{line}"));
         }
     }
 }

@@ -20,21 +20,31 @@ async fn every_line_fits_the_schema_and_the_log_is_rebuilt_from_them() {
     let schema: Value = serde_json::from_str(&dunnock::json_schema()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let ask = Say::calls(&[("ask_person", r#"{"question":"Which?","choices":["a"]}"#)]);
-    let slow =
-        Served::wrong(Say { reasoning: "hm ".into(), ..Say::text("one two") }, Fault::Status(503, None)).times(1);
+    let slow = Served::wrong(
+        Say { reasoning: "hm ".into(), ..Say::text("one two") },
+        Fault::Status(503, None),
+    )
+    .times(1);
     type Run<'a> = (&'a str, Vec<Served>, &'a [&'a str], i32, &'a str);
     let runs: [Run<'_>; 4] = [
         ("work", runs::work(), &["--approve", "all"], 0, "done"),
         ("question", vec![ask.into()], &[], 3, "waiting"),
         ("deltas", vec![slow], &["--verify", "true"], 0, "done"),
-        ("failure", vec![Served::wrong(Say::text("x"), Fault::Says(400, "{}".into()))], &[], 1, "failed"),
+        (
+            "failure",
+            vec![Served::wrong(Say::text("x"), Fault::Says(400, "{}".into()))],
+            &[],
+            1,
+            "failed",
+        ),
     ];
     let mut types = std::collections::BTreeSet::new();
     for (what, script, flags, code, why) in runs {
         let server = ScriptedServer::start(script).await;
         let home = Home::with(&server);
         home.put("a.txt", "one\n");
-        let args: Vec<&str> = ["run", "--json"].iter().chain(flags).copied().chain(["go"]).collect();
+        let args: Vec<&str> =
+            ["run", "--json"].iter().chain(flags).copied().chain(["go"]).collect();
         let ran = home.run(&args).await;
         assert_eq!(ran.code, code, "{what}: {}", ran.err);
         let lines = lines(&ran.out);
@@ -53,7 +63,8 @@ async fn every_line_fits_the_schema_and_the_log_is_rebuilt_from_them() {
             (Some("ended"), Some(why), Some(code.into())),
             "{what}"
         );
-        // Rebuilt: the text of each record as it stands in its line, against the log as it is stored.
+        // Rebuilt: the text of each record as it stands in its line, against the log as it is
+        // stored.
         let rebuilt: Vec<&str> = ran
             .out
             .lines()

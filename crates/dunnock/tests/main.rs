@@ -1,6 +1,11 @@
 //! The program as people and scripts meet it, against a scripted model behind real HTTP.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a test ends where it goes wrong")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a test ends where it goes wrong"
+)]
 
 mod answers;
 mod back;
@@ -63,7 +68,8 @@ impl Home {
     pub fn with(server: &ScriptedServer) -> Self {
         let home = Self::empty();
         home.configure(&format!(
-            "model = \"script/scripted\"\n[providers.script]\nbase_url = \"{}\"\napi_key_env = \"SCRIPT_KEY\"\n",
+            "model = \"script/scripted\"\n[providers.script]\nbase_url = \"{}\"\napi_key_env = \
+             \"SCRIPT_KEY\"\n",
             server.base_url()
         ));
         home
@@ -107,7 +113,10 @@ impl Home {
     pub fn command_of(&self, program: &Path, args: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(args).current_dir(self.project()).env_clear().stdin(Stdio::null());
-        command.env("PATH", std::env::var("PATH").unwrap()).env("HOME", self.dir.path()).env("SCRIPT_KEY", KEY);
+        command
+            .env("PATH", std::env::var("PATH").unwrap())
+            .env("HOME", self.dir.path())
+            .env("SCRIPT_KEY", KEY);
         command
     }
 
@@ -123,7 +132,8 @@ impl Home {
     /// The newest session.
     pub async fn newest(&self) -> String {
         let listed = self.run(&["sessions", "list", "--json"]).await;
-        let row: serde_json::Value = serde_json::from_str(listed.out.lines().next().unwrap()).unwrap();
+        let row: serde_json::Value =
+            serde_json::from_str(listed.out.lines().next().unwrap()).unwrap();
         row["id"].as_str().unwrap()[..8].to_owned()
     }
 
@@ -135,7 +145,10 @@ impl Home {
         let rules = [
             (r"http://127\.0\.0\.1:\d{4,5}\b", "http://SERVER"),
             (r"\b[a-z0-9]{20}\b", "SESSION"),
-            (r"(session|resume|undo|show|approve|decline|answer|attach|why|in session) [a-z0-9]{8}\b", "$1 SESSION"),
+            (
+                r"(session|resume|undo|show|approve|decline|answer|attach|why|in session) [a-z0-9]{8}\b",
+                "$1 SESSION",
+            ),
             (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),
             (r"· (\d+ ms|\d+\.\d s) ·", "· TIME ·"),
             (r"\((\d+ ms|\d+\.\d s)\)", "(TIME)"),
@@ -151,7 +164,8 @@ impl Home {
 
 /// The program: as built, or another one to be tested.
 pub fn program() -> PathBuf {
-    std::env::var_os("DUNNOCK_BIN").map_or_else(|| env!("CARGO_BIN_EXE_dunnock").into(), PathBuf::from)
+    std::env::var_os("DUNNOCK_BIN")
+        .map_or_else(|| env!("CARGO_BIN_EXE_dunnock").into(), PathBuf::from)
 }
 
 pub async fn ran(mut command: Command) -> Ran {
@@ -161,5 +175,9 @@ pub async fn ran(mut command: Command) -> Ran {
 
 pub fn told(output: Output) -> Ran {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        out: text(output.stdout),
+        err: text(output.stderr),
+    }
 }

@@ -1,4 +1,5 @@
-//! Models through the program: every wire and dialect, checks and the profiles they write, switches, pictures, keys.
+//! Models through the program: every wire and dialect, checks and the profiles they write,
+//! switches, pictures, keys.
 
 use crate::{Home, KEY, Ran, ran};
 use dunnock_testkit::model::Say;
@@ -13,7 +14,8 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n one dot";
 fn home(server: &ScriptedServer, wire: Wire, more: &str) -> Home {
     let home = Home::empty();
     home.configure(&format!(
-        "model = \"script/scripted\"\n[providers.script]\nwire = \"{}\"\nbase_url = \"{}\"\napi_key_env = \"SCRIPT_KEY\"\n{more}",
+        "model = \"script/scripted\"\n[providers.script]\nwire = \"{}\"\nbase_url = \
+         \"{}\"\napi_key_env = \"SCRIPT_KEY\"\n{more}",
         wire.name(),
         server.base_url()
     ));
@@ -57,7 +59,9 @@ fn plain(fact: &Value) -> Value {
             let kept = map.iter().filter(|(key, _)| !OWN.contains(&key.as_str()));
             let args = |key: &str, value: &Value| match value.as_str() {
                 // The same arguments, whatever the blanks and the order of their keys.
-                Some(text) if key == "args" => serde_json::from_str(text).unwrap_or_else(|_| value.clone()),
+                Some(text) if key == "args" => {
+                    serde_json::from_str(text).unwrap_or_else(|_| value.clone())
+                }
                 _ => plain(value),
             };
             Value::Object(kept.map(|(key, value)| (key.clone(), args(key, value))).collect())
@@ -69,31 +73,54 @@ fn plain(fact: &Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_conversation_is_the_same_facts_over_every_wire_and_in_every_dialect() {
-    let calls = Say::calls(&[("view_file", r#"{"path":"a.txt"}"#), ("shell", r#"{"command":"echo two > b.txt"}"#)]);
+    let calls = Say::calls(&[
+        ("view_file", r#"{"path":"a.txt"}"#),
+        ("shell", r#"{"command":"echo two > b.txt"}"#),
+    ]);
     let script = || {
         vec![
-            Say { reasoning: "let me see ".into(), text: "I look.".into(), ..calls.clone() }.using(100, 20),
-            Say::calls(&[("final_output", r#"{"answer":"There is one, now two."}"#)]).using(200, 10),
+            Say { reasoning: "let me see ".into(), text: "I look.".into(), ..calls.clone() }
+                .using(100, 20),
+            Say::calls(&[("final_output", r#"{"answer":"There is one, now two."}"#)])
+                .using(200, 10),
         ]
     };
     let mut first: Option<(String, Vec<Value>)> = None;
     for wire in Wire::ALL {
         for speech in Speech::ALL {
             let rules = Rules { speech: *speech, ..Rules::default() };
-            let server = ScriptedServer::with(script().into_iter().map(Into::into).collect(), rules).await;
-            let home = home(&server, *wire, &format!("dialect = \"{}\"\nwindow = 32768\n", speech.name()));
+            let server =
+                ScriptedServer::with(script().into_iter().map(Into::into).collect(), rules).await;
+            let home =
+                home(&server, *wire, &format!("dialect = \"{}\"\nwindow = 32768\n", speech.name()));
             home.put("a.txt", "one\n");
             std::fs::write(home.project().join("dot.png"), PNG).unwrap();
-            let Ran { code, out, err } =
-                home.run(&["run", "--approve", "all", "--sandbox", "off", "--image", "dot.png", "what is here?"]).await;
+            let Ran { code, out, err } = home
+                .run(&[
+                    "run",
+                    "--approve",
+                    "all",
+                    "--sandbox",
+                    "off",
+                    "--image",
+                    "dot.png",
+                    "what is here?",
+                ])
+                .await;
             let name = format!("{} {}", wire.name(), speech.name());
             assert_eq!((code, out.as_str()), (0, "There is one, now two.\n"), "{name}: {err}");
             assert_eq!(home.read("b.txt"), "two\n", "{name}");
             // Files are kept beside the first request: whichever is ready first.
             let facts = facts(&home).await;
-            let marked = facts.iter().filter(|f| f.to_string().contains("\"recovered\":true")).count();
-            assert_eq!(marked > 0, *speech == Speech::Text, "{name}: calls found in words are marked as that");
-            let log: Vec<Value> = facts.iter().filter(|f| f["kind"] != "checkpointed").map(plain).collect();
+            let marked =
+                facts.iter().filter(|f| f.to_string().contains("\"recovered\":true")).count();
+            assert_eq!(
+                marked > 0,
+                *speech == Speech::Text,
+                "{name}: calls found in words are marked as that"
+            );
+            let log: Vec<Value> =
+                facts.iter().filter(|f| f["kind"] != "checkpointed").map(plain).collect();
             let (known, facts) = first.get_or_insert_with(|| (name.clone(), log.clone()));
             assert_eq!(log.len(), facts.len(), "{name} and {known}");
             for (one, other) in log.iter().zip(facts.iter()) {
@@ -101,28 +128,44 @@ async fn the_same_conversation_is_the_same_facts_over_every_wire_and_in_every_di
             }
         }
     }
-    println!("{} pairs of wire and dialect, {} facts each, all the same", 12, first.unwrap().1.len());
+    println!(
+        "{} pairs of wire and dialect, {} facts each, all the same",
+        12,
+        first.unwrap().1.len()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_is_switched_in_mid_session_and_sealed_thoughts_go_back_only_to_their_maker() {
-    let script =
-        ["one", "two", "three", "four"].map(|text| Say { reasoning: format!("thought-{text} "), ..Say::text(text) });
+    let script = ["one", "two", "three", "four"]
+        .map(|text| Say { reasoning: format!("thought-{text} "), ..Say::text(text) });
     let server = ScriptedServer::start(script.map(Into::into).to_vec()).await;
     let home = Home::empty();
     let base = server.base_url();
     home.configure(&format!(
-        "model = \"a/scripted\"\n[providers.a]\nwire = \"responses\"\nbase_url = \"{base}\"\n[providers.b]\nwire = \"anthropic\"\nbase_url = \"{base}\"\n"
+        "model = \"a/scripted\"\n[providers.a]\nwire = \"responses\"\nbase_url = \
+         \"{base}\"\n[providers.b]\nwire = \"anthropic\"\nbase_url = \"{base}\"\n"
     ));
     assert_eq!(home.run(&["run", "begin"]).await.out, "one\n");
     for (model, text) in [("b/scripted", "two"), ("a/scripted", "three"), ("b/scripted", "four")] {
         let ran = home.run(&["resume", "--model", model, "--prompt", "go on"]).await;
         assert_eq!((ran.code, ran.out.as_str()), (0, format!("{text}\n").as_str()), "{}", ran.err);
     }
-    let bodies: Vec<String> = server.bodies().iter().map(|b| String::from_utf8(b.to_vec()).unwrap()).collect();
-    let signed = |text: &str| format!(r#"{{"signature":"EqQBsig==","thinking":"thought-{text} ","type":"thinking"}}"#);
-    assert!(!bodies[1].contains("thought-one") && !bodies[1].contains("gAAA"), "not to the other: {}", bodies[1]);
-    assert!(bodies[2].contains(&sealed("thought-one ")), "back to its maker, byte for byte: {}", bodies[2]);
+    let bodies: Vec<String> =
+        server.bodies().iter().map(|b| String::from_utf8(b.to_vec()).unwrap()).collect();
+    let signed = |text: &str| {
+        format!(r#"{{"signature":"EqQBsig==","thinking":"thought-{text} ","type":"thinking"}}"#)
+    };
+    assert!(
+        !bodies[1].contains("thought-one") && !bodies[1].contains("gAAA"),
+        "not to the other: {}",
+        bodies[1]
+    );
+    assert!(
+        bodies[2].contains(&sealed("thought-one ")),
+        "back to its maker, byte for byte: {}",
+        bodies[2]
+    );
     assert!(!bodies[2].contains("thought-two"), "{}", bodies[2]);
     assert!(bodies[3].contains(&signed("two")), "{}", bodies[3]);
     assert!(!bodies[3].contains("gAAA") && !bodies[3].contains("thought-three"), "{}", bodies[3]);
@@ -134,7 +177,9 @@ async fn a_model_is_switched_in_mid_session_and_sealed_thoughts_go_back_only_to_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_picture_goes_with_the_prompt_over_every_wire() {
     for wire in Wire::ALL {
-        let server = ScriptedServer::start(vec![Say::text("a dot").into(), Say::text("still a dot").into()]).await;
+        let server =
+            ScriptedServer::start(vec![Say::text("a dot").into(), Say::text("still a dot").into()])
+                .await;
         let home = home(&server, *wire, "");
         std::fs::write(home.project().join("dot.png"), PNG).unwrap();
         let ran = home.run(&["run", "--image", "dot.png", "what is this?"]).await;
@@ -144,20 +189,28 @@ async fn a_picture_goes_with_the_prompt_over_every_wire() {
         assert_eq!((ran.code, ran.out.as_str()), (0, "still a dot\n"), "{}", ran.err);
         for body in server.bodies() {
             let text = String::from_utf8(body.to_vec()).unwrap();
-            assert!(text.contains("iVBORw0KGgogb25lIGRvdA=="), "{wire:?}: kept with the session: {text}");
+            assert!(
+                text.contains("iVBORw0KGgogb25lIGRvdA=="),
+                "{wire:?}: kept with the session: {text}"
+            );
         }
     }
     let home = Home::empty();
     home.put("not.png", "words");
     let ran = home.run(&["run", "--image", "not.png", "x"]).await;
-    assert!(ran.code == 2 && ran.err.contains("it is not a PNG, JPEG, GIF or WebP image"), "{}", ran.err);
+    assert!(
+        ran.code == 2 && ran.err.contains("it is not a PNG, JPEG, GIF or WebP image"),
+        "{}",
+        ran.err
+    );
 }
 
 /// Holds W8: Azure from its three variables, and before OpenAI where both are set.
 #[tokio::test(flavor = "multi_thread")]
 async fn azure_works_from_its_three_variables_over_both_of_its_wires() {
     for (wire, path) in [("", "/openai/v1/responses"), ("chat", "/openai/v1/chat/completions")] {
-        let rules = Rules { key: Some(KEY.into()), models: vec!["my-gpt".into()], ..Rules::default() };
+        let rules =
+            Rules { key: Some(KEY.into()), models: vec!["my-gpt".into()], ..Rules::default() };
         let server = ScriptedServer::with(vec![Say::text("from the cloud").into()], rules).await;
         let home = Home::empty();
         let mut command = home.command(&["run", "hi"]);
@@ -192,13 +245,17 @@ async fn of_several_keys_the_order_of_the_table_decides_and_model_over_it() {
         (&[0, 1, 2], Some("openai/gpt-x"), 1),
         (&[0, 1, 2], Some("anthropic/claude-x"), 2),
     ] {
-        let models = ["gpt-d", "gpt-5.1", "gpt-x", "claude-sonnet-4-5", "claude-x"].map(String::from).to_vec();
+        let models = ["gpt-d", "gpt-5.1", "gpt-x", "claude-sonnet-4-5", "claude-x"]
+            .map(String::from)
+            .to_vec();
         let rules = Rules { models, ..Rules::default() };
         let server = ScriptedServer::with(vec![Say::text("here").into()], rules).await;
         let home = Home::empty();
         let with_keys = |args: &[&str]| {
             let mut command = home.command(args);
-            command.env("AZURE_OPENAI_ENDPOINT", server.root()).env("AZURE_OPENAI_DEPLOYMENT", "gpt-d");
+            command
+                .env("AZURE_OPENAI_ENDPOINT", server.root())
+                .env("AZURE_OPENAI_DEPLOYMENT", "gpt-d");
             for name in ["OPENAI", "ANTHROPIC"] {
                 command.env(format!("DUNNOCK_PROVIDERS__{name}__BASE_URL"), server.root() + "/v1");
             }
@@ -215,10 +272,17 @@ async fn of_several_keys_the_order_of_the_table_decides_and_model_over_it() {
         assert_eq!((code, out.as_str()), (0, "here\n"), "{set:?} {model:?}: {err}");
         let got = &server.asked()[0];
         for (n, (_, header, key)) in NAMES.iter().enumerate() {
-            assert_eq!(got.header(header), (n == asked).then_some(*key), "{set:?} {model:?}: {header}");
+            assert_eq!(
+                got.header(header),
+                (n == asked).then_some(*key),
+                "{set:?} {model:?}: {header}"
+            );
         }
         let shown = ran(with_keys(&["config"])).await.out;
-        let order = shown.lines().find(|line| line.contains("the first of these keys that is set chooses it")).unwrap();
+        let order = shown
+            .lines()
+            .find(|line| line.contains("the first of these keys that is set chooses it"))
+            .unwrap();
         let at = NAMES.map(|(variable, ..)| order.find(variable));
         assert!(at.iter().all(Option::is_some) && at.is_sorted(), "{order}");
     }
@@ -232,13 +296,16 @@ async fn no_key_is_anywhere_on_any_wire() {
             Say::calls(&[("shell", r#"{"command":"env; cat /proc/self/environ"}"#)]).into(),
             Served::wrong(Say::text("x"), Fault::Says(400, refuses)),
         ];
-        let server = ScriptedServer::with(script, Rules { key: Some(KEY.into()), ..Rules::default() }).await;
+        let server =
+            ScriptedServer::with(script, Rules { key: Some(KEY.into()), ..Rules::default() }).await;
         let home = home(&server, *wire, "");
         let ran = home.run(&["run", "--json", "--approve", "all", "--sandbox", "off", "go"]).await;
         assert_eq!(ran.code, 1, "{}", ran.err);
         assert!(ran.out.contains("bad key [key]"), "{wire:?}: {}", ran.out);
         let shown = home.run(&["sessions", "show"]).await;
-        for (what, text) in [("frames", &ran.out), ("errors", &ran.err), ("sessions show", &shown.out)] {
+        for (what, text) in
+            [("frames", &ran.out), ("errors", &ran.err), ("sessions show", &shown.out)]
+        {
             assert!(!text.contains(KEY), "{wire:?}: the key is in {what}");
         }
         let mut files = 0;
@@ -257,7 +324,10 @@ async fn no_key_is_anywhere_on_any_wire() {
         }
         assert!(files > 1);
         for got in server.asked() {
-            assert!(!String::from_utf8_lossy(&got.body).contains(KEY), "{wire:?}: the key is in a body");
+            assert!(
+                !String::from_utf8_lossy(&got.body).contains(KEY),
+                "{wire:?}: the key is in a body"
+            );
         }
     }
 }
@@ -285,14 +355,22 @@ async fn a_provider_of_the_persons_own_needs_no_code() {
     let server = ScriptedServer::start(vec![Say::text("ok").into()]).await;
     let home = Home::empty();
     home.configure(&format!(
-        "model = \"mine/scripted\"\n[providers.mine]\nwire = \"responses\"\nbase_url = \"{}\"\napi_key_env = \"SCRIPT_KEY\"\nauth = \"x-api-key\"\nmax_output = 77\nbody = '{{\"reasoning\": {{\"effort\": \"high\"}}}}'\n",
+        "model = \"mine/scripted\"\n[providers.mine]\nwire = \"responses\"\nbase_url = \
+         \"{}\"\napi_key_env = \"SCRIPT_KEY\"\nauth = \"x-api-key\"\nmax_output = 77\nbody = \
+         '{{\"reasoning\": {{\"effort\": \"high\"}}}}'\n",
         server.base_url()
     ));
     assert_eq!(home.run(&["run", "hi"]).await.out, "ok\n");
     let (got, body) = (&server.asked()[0], &server.requests()[0]);
     assert_eq!(got.header("x-api-key"), Some(KEY));
-    assert_eq!((&body["max_output_tokens"], &body["reasoning"]["effort"]), (&json!(77), &json!("high")));
-    home.configure("model = \"mine/x\"\n[providers.mine]\nbase_url = \"http://127.0.0.1:1/v1\"\nbody = \"nonsense\"\n");
+    assert_eq!(
+        (&body["max_output_tokens"], &body["reasoning"]["effort"]),
+        (&json!(77), &json!("high"))
+    );
+    home.configure(
+        "model = \"mine/x\"\n[providers.mine]\nbase_url = \"http://127.0.0.1:1/v1\"\nbody = \
+         \"nonsense\"\n",
+    );
     let ran = home.run(&["run", "hi"]).await;
     assert!(ran.err.contains("providers.mine.body is not a JSON object"), "{}", ran.err);
 }
@@ -313,20 +391,30 @@ fn sense(body: &Value) -> Say {
     let has = |text: &str| words.contains(text);
     let file = "def greet():\n    print(\"Goodbye\")\n    return 1\n";
     if has("a.txt and b.txt") {
-        return Say::calls(&[("view_file", r#"{"path":"a.txt"}"#), ("view_file", r#"{"path":"b.txt"}"#)]);
+        return Say::calls(&[
+            ("view_file", r#"{"path":"a.txt"}"#),
+            ("view_file", r#"{"path":"b.txt"}"#),
+        ]);
     }
     if has("notes.txt") && !has("The heron flies") && !has("What is in") {
         return Say::calls(&[("view_file", r#"{"path":"notes.txt"}"#)]);
     }
     if has("one call to apply_patch") {
-        let patch = "--- a/greet.py\n+++ b/greet.py\n@@ -1,3 +1,3 @@\n def greet():\n-    print(\"Hello\")\n+    print(\"Goodbye\")\n     return 1\n";
+        let patch = "--- a/greet.py\n+++ b/greet.py\n@@ -1,3 +1,3 @@\n def greet():\n-    \
+                     print(\"Hello\")\n+    print(\"Goodbye\")\n     return 1\n";
         return Say::calls(&[("apply_patch", &json!({ "patch": patch }).to_string())]);
     }
     if has("one call to replace_text") {
-        return Say::calls(&[("replace_text", r#"{"path":"greet.py","old":"Hello","new":"Goodbye"}"#)]);
+        return Say::calls(&[(
+            "replace_text",
+            r#"{"path":"greet.py","old":"Hello","new":"Goodbye"}"#,
+        )]);
     }
     if has("one call to write_file") {
-        return Say::calls(&[("write_file", &json!({"path": "greet.py", "content": file}).to_string())]);
+        return Say::calls(&[(
+            "write_file",
+            &json!({"path": "greet.py", "content": file}).to_string(),
+        )]);
     }
     if has("make it so") {
         return Say::calls(&[("write_file", r#"{"path":"made.txt","content":"made\n"}"#)]);
@@ -343,7 +431,8 @@ fn sense(body: &Value) -> Say {
 /// A prompt that cannot fit is refused, as servers do.
 fn too_long(body: &Value, window: usize) -> Option<Served> {
     let error = r#"{"error":{"message":"the request exceeds the available context size"}}"#;
-    (body.to_string().len() / 4 > window).then(|| Served::wrong(Say::default(), Fault::Says(400, error.into())))
+    (body.to_string().len() / 4 > window)
+        .then(|| Served::wrong(Say::default(), Fault::Says(400, error.into())))
 }
 
 fn brain(answer: impl Fn(&Value) -> Served + Send + Sync + 'static) -> Option<Brain> {
@@ -353,13 +442,17 @@ fn brain(answer: impl Fn(&Value) -> Served + Send + Sync + 'static) -> Option<Br
 /// Four servers: what their models can do, and what must be found.
 fn servers() -> Vec<(&'static str, Rules, Value)> {
     let native = brain(|body| {
-        let speech = if body.get("response_format").is_some() { Speech::Plan } else { Speech::Native };
+        let speech =
+            if body.get("response_format").is_some() { Speech::Plan } else { Speech::Native };
         too_long(body, 32_000).unwrap_or_else(|| speech.put(&sense(body)).into())
     });
     // Tools in the request are passed over; calls come as text, and patches are beyond it.
     let text = brain(|body| {
         let say = sense(body);
-        let asked = body["messages"][0]["content"].as_str().unwrap_or_default().contains("How to call a tool");
+        let asked = body["messages"][0]["content"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("How to call a tool");
         let patch = say.calls.iter().any(|(tool, _)| tool == "apply_patch");
         if !asked && !say.calls.is_empty() || patch {
             return Say::text("I would do that for you.").into();
@@ -377,9 +470,18 @@ fn servers() -> Vec<(&'static str, Rules, Value)> {
     });
     // A template that wants turns, no tools, no schema; a small window; only whole files.
     let broken = brain(|body| {
-        let refuse =
-            |why: &str| Served::wrong(Say::default(), Fault::Says(400, json!({"error": {"message": why}}).to_string()));
-        let roles: Vec<&str> = body["messages"].as_array().unwrap().iter().filter_map(|m| m["role"].as_str()).collect();
+        let refuse = |why: &str| {
+            Served::wrong(
+                Say::default(),
+                Fault::Says(400, json!({"error": {"message": why}}).to_string()),
+            )
+        };
+        let roles: Vec<&str> = body["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|m| m["role"].as_str())
+            .collect();
         if body.get("tools").is_some() || roles.contains(&"tool") {
             return refuse("this template knows no tools");
         }
@@ -390,9 +492,12 @@ fn servers() -> Vec<(&'static str, Rules, Value)> {
             return refuse("roles must alternate user/assistant");
         }
         let say = sense(body);
-        let asked = body["messages"][0]["content"].as_str().unwrap_or_default().contains("How to call a tool");
-        let hard =
-            say.calls.len() > 1 || say.calls.iter().any(|(tool, _)| tool == "apply_patch" || tool == "replace_text");
+        let asked = body["messages"][0]["content"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("How to call a tool");
+        let hard = say.calls.len() > 1
+            || say.calls.iter().any(|(tool, _)| tool == "apply_patch" || tool == "replace_text");
         if hard || (!asked && !say.calls.is_empty()) {
             return Say::text("Hmm.").into();
         }
@@ -441,21 +546,30 @@ async fn four_servers_have_four_profiles_and_sessions_follow_them() {
         let table = home.run(&["models", "check", "script/scripted"]).await;
         println!("== {name}\n{}", table.out);
         let asked = server.bodies().len();
-        // The session follows: it does the task in the dialect that works, with the tools that it can use.
+        // The session follows: it does the task in the dialect that works, with the tools that it
+        // can use.
         let ran = home.run(&["run", "--approve", "all", "--sandbox", "off", "make it so"]).await;
         assert_eq!(home.read("made.txt"), "made\n", "{name}: {}{}", ran.out, ran.err);
         let first: Value = serde_json::from_slice(&server.bodies()[asked]).unwrap();
         let headed = facts(&home).await.into_iter().find(|f| f["kind"] == "preamble_set").unwrap();
         let preamble = &headed["body"]["preamble"];
-        let tools: Vec<&str> =
-            preamble["tools"].as_array().unwrap().iter().filter_map(|t| t["name"].as_str()).collect();
+        let tools: Vec<&str> = preamble["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|t| t["name"].as_str())
+            .collect();
         for key in ["dialect", "profile", "wire", "window"] {
             assert_eq!(preamble[key], profile[key], "{name}: {key}");
         }
         assert_eq!(first.get("tools").is_some(), profile["dialect"] == "native", "{name}");
         assert_eq!(first.get("response_format").is_some(), profile["dialect"] == "plan", "{name}");
         assert_eq!(tools.contains(&"apply_patch"), profile["edit"] == "any", "{name}: {tools:?}");
-        assert_eq!(tools.contains(&"replace_text"), profile["edit"] != "whole", "{name}: {tools:?}");
+        assert_eq!(
+            tools.contains(&"replace_text"),
+            profile["edit"] != "whole",
+            "{name}: {tools:?}"
+        );
         assert_eq!(tools.len() < 8, profile["profile"] == "small", "{name}: {tools:?}");
         // And the person can overrule it.
         let other = if profile["profile"] == "small" { "default" } else { "small" };
@@ -474,15 +588,21 @@ async fn a_model_that_cannot_be_asked_cannot_be_checked() {
     home.configure("model = \"gone/x\"\n[providers.gone]\nbase_url = \"http://127.0.0.1:1/v1\"\n");
     let ran = home.run(&["models", "check"]).await;
     assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("gone/x cannot be checked") && ran.err.contains("cannot be reached"), "{}", ran.err);
+    assert!(
+        ran.err.contains("gone/x cannot be checked") && ran.err.contains("cannot be reached"),
+        "{}",
+        ran.err
+    );
     assert!(!home.data().join("models").exists(), "nothing is kept");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_only_talks_is_said_to_be_of_no_use() {
-    let server =
-        ScriptedServer::with(vec![], Rules { brain: brain(|_| Say::text("I am well.").into()), ..Rules::default() })
-            .await;
+    let server = ScriptedServer::with(
+        vec![],
+        Rules { brain: brain(|_| Say::text("I am well.").into()), ..Rules::default() },
+    )
+    .await;
     let home = home(&server, Wire::Chat, "");
     let ran = home.run(&["models", "check"]).await;
     assert_eq!(ran.code, 1, "{}", ran.err);
@@ -507,7 +627,17 @@ fn tls(folder: &std::path::Path) -> Tls {
     use std::io::BufRead as _;
     let (key, certificate) = (folder.join("key.pem"), folder.join("cert.pem"));
     let made = std::process::Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "2",
+        ])
         .args([
             "-subj",
             "/CN=test",
@@ -576,7 +706,9 @@ async fn a_certificate_counts_if_ssl_cert_file_names_it() {
 async fn a_proxy_stands_before_servers_elsewhere_and_not_before_those_here() {
     let server = ScriptedServer::start(vec![Say::text("through").into()]).await;
     let home = Home::empty();
-    home.configure("model = \"far/scripted\"\n[providers.far]\nbase_url = \"http://models.invalid/v1\"\n");
+    home.configure(
+        "model = \"far/scripted\"\n[providers.far]\nbase_url = \"http://models.invalid/v1\"\n",
+    );
     let mut command = home.command(&["run", "hi"]);
     command.env("HTTP_PROXY", server.root()).env("http_proxy", server.root());
     let Ran { code, out, err } = ran(command).await;
@@ -591,8 +723,12 @@ async fn a_proxy_stands_before_servers_elsewhere_and_not_before_those_here() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_profile_and_a_window_can_be_changed_when_a_session_goes_on() {
-    let server =
-        ScriptedServer::start(vec![Say::text("one").into(), Say::text("two").into(), Say::text("three").into()]).await;
+    let server = ScriptedServer::start(vec![
+        Say::text("one").into(),
+        Say::text("two").into(),
+        Say::text("three").into(),
+    ])
+    .await;
     let home = home(&server, Wire::Chat, "");
     assert_eq!(home.run(&["run", "go"]).await.out, "one\n");
     assert_eq!(home.run(&["resume", "--profile", "small", "--prompt", "go on"]).await.out, "two\n");
@@ -604,7 +740,11 @@ async fn a_profile_and_a_window_can_be_changed_when_a_session_goes_on() {
     ));
     assert_eq!(home.run(&["resume", "--prompt", "go on"]).await.out, "three\n");
     let created = facts(&home).await;
-    assert_eq!(created.iter().filter(|f| f["kind"] == "preamble_set").count(), 2, "a preamble for each profile");
+    assert_eq!(
+        created.iter().filter(|f| f["kind"] == "preamble_set").count(),
+        2,
+        "a preamble for each profile"
+    );
     let set = created.iter().rfind(|f| f["kind"] == "configured").unwrap();
     assert_eq!(set["body"]["set"]["window"], 50_000, "{set}");
 }

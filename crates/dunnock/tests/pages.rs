@@ -1,4 +1,5 @@
-//! What the program says of itself: help, settings, completions, manual, tools. Committed, and fresh.
+//! What the program says of itself: help, settings, completions, manual, tools. Committed, and
+//! fresh.
 
 use crate::Home;
 use dunnock_testkit::fixture;
@@ -15,7 +16,9 @@ fn help_pages_are_committed() {
 #[test]
 fn a_person_who_reads_only_help_finds_the_way() {
     let pages = dunnock::help_pages();
-    let page = |name: &str| pages.iter().find(|(n, _)| n == name).unwrap_or_else(|| unreachable!("{name}")).1.clone();
+    let page = |name: &str| {
+        pages.iter().find(|(n, _)| n == name).unwrap_or_else(|| unreachable!("{name}")).1.clone()
+    };
     let top = page("dunnock");
     for (wish, words) in [
         ("resume", "dunnock resume"),
@@ -27,12 +30,18 @@ fn a_person_who_reads_only_help_finds_the_way() {
     ] {
         assert!(top.contains(words), "{wish}: {words} is not on the first page");
     }
-    assert!(page("dunnock run").contains("3 waiting for you") && page("dunnock resume").contains("Exit codes"));
+    assert!(
+        page("dunnock run").contains("3 waiting for you")
+            && page("dunnock resume").contains("Exit codes")
+    );
     for (name, page) in &pages {
         for word in ["invocation", "instantiate", "payload", "daemon", "TODO"] {
             assert!(!page.contains(word), "{name}: {word} is not a plain word");
         }
-        assert!(page.lines().all(|l| l.chars().count() <= 170), "{name} has a line that is too long");
+        assert!(
+            page.lines().all(|l| l.chars().count() <= 170),
+            "{name} has a line that is too long"
+        );
     }
     assert!(pages.len() >= 20, "{}", pages.len());
 }
@@ -58,7 +67,10 @@ async fn settings_are_shown_with_their_origins() {
     home.configure(
         "model = \"local/m\"\nmax_steps = 50\n\n[providers.local]\nbase_url = \"http://127.0.0.1:9000/v1\"\n",
     );
-    home.put(".dunnock/config.toml", "approve = \"ask\"\nmax_steps = 7\nverify = [\"make evil\"]\n");
+    home.put(
+        ".dunnock/config.toml",
+        "approve = \"ask\"\nmax_steps = 7\nverify = [\"make evil\"]\n",
+    );
     let mut command = home.command(&["config", "--data-dir", "data"]);
     command
         .env("DUNNOCK_SHELL", "bash")
@@ -67,7 +79,11 @@ async fn settings_are_shown_with_their_origins() {
     let shown = crate::ran(command).await;
     assert_eq!(shown.code, 0, "{}", shown.err);
     let json = home.run(&["config", "--json"]).await;
-    assert!(json.out.lines().all(|l| serde_json::from_str::<serde_json::Value>(l).unwrap()["origin"].is_string()));
+    assert!(
+        json.out
+            .lines()
+            .all(|l| serde_json::from_str::<serde_json::Value>(l).unwrap()["origin"].is_string())
+    );
     fixture::check("fixtures/cli/config.txt", &home.plain(&format!("{}{}", shown.out, shown.err)));
 }
 
@@ -92,10 +108,16 @@ async fn doctor_says_what_to_do() {
     let home = Home::with(&server);
     let ran = home.run(&["doctor"]).await;
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
-    assert!(ran.out.contains("script/scripted is available") && ran.out.contains("sandbox    level A"), "{}", ran.out);
+    assert!(
+        ran.out.contains("script/scripted is available") && ran.out.contains("sandbox    level A"),
+        "{}",
+        ran.out
+    );
     let list = home.run(&["models", "list"]).await;
     assert!(list.code == 0 && list.out.contains("* script/scripted"), "{}{}", list.out, list.err);
-    home.configure("model = \"script/x\"\n[providers.script]\nbase_url = \"http://127.0.0.1:1/v1\"\n");
+    home.configure(
+        "model = \"script/x\"\n[providers.script]\nbase_url = \"http://127.0.0.1:1/v1\"\n",
+    );
     let ran = home.run(&["doctor"]).await;
     assert!(ran.code == 1 && ran.out.contains("BAD   model"), "{}", ran.out);
     let ran = home.run(&["doctor", "--json"]).await;

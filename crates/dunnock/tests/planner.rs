@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 /// A plan as a model writes it.
 fn plan(thought: &str, actions: Value) -> Say {
-    Say::text(&json!({ "thought": thought, "plan": ["look", "mend"], "actions": actions }).to_string())
+    Say::text(
+        &json!({ "thought": thought, "plan": ["look", "mend"], "actions": actions }).to_string(),
+    )
 }
 
 fn run(command: &str) -> Value {
@@ -28,9 +30,11 @@ async fn home(script: Vec<Say>) -> (Home, ScriptedServer) {
 fn told(server: &ScriptedServer, request: usize) -> String {
     let body = &server.requests()[request];
     let all = body["messages"].as_array().unwrap();
-    let since = all.iter().rposition(|message| message["role"] == "assistant").map_or(0, |at| at + 1);
-    let text =
-        |message: &Value| message["content"].as_str().map_or_else(|| message["content"].to_string(), str::to_owned);
+    let since =
+        all.iter().rposition(|message| message["role"] == "assistant").map_or(0, |at| at + 1);
+    let text = |message: &Value| {
+        message["content"].as_str().map_or_else(|| message["content"].to_string(), str::to_owned)
+    };
     all[since..].iter().map(text).collect::<Vec<_>>().join("\n")
 }
 
@@ -41,7 +45,10 @@ fn memory(home: &Home, name: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn p3_it_stops_as_soon_as_the_checks_pass_whatever_the_model_wants() {
     let script = vec![
-        plan("I look first.", json!([{ "tool": "read_file", "path": "code.py" }, run("echo out; echo err >&2")])),
+        plan(
+            "I look first.",
+            json!([{ "tool": "read_file", "path": "code.py" }, run("echo out; echo err >&2")]),
+        ),
         plan(
             "Now I mend it.",
             json!([{ "tool": "apply_diff", "path": "code.py", "diff": DIFF }, { "tool": "git_status" }]),
@@ -49,7 +56,11 @@ async fn p3_it_stops_as_soon_as_the_checks_pass_whatever_the_model_wants() {
         plan("I want to go on.", json!([run("touch never")])),
     ];
     let (home, server) = home(script).await;
-    std::process::Command::new("git").args(["init", "-q"]).current_dir(home.project()).status().unwrap();
+    std::process::Command::new("git")
+        .args(["init", "-q"])
+        .current_dir(home.project())
+        .status()
+        .unwrap();
     let ran = home.run(&["run", "--planner", "--verify", CHECK, "Mend the answer"]).await;
     assert_eq!(ran.code, 0, "{}\n{}", ran.out, ran.err);
     assert_eq!(home.read("code.py"), "answer = 42\n");
@@ -62,7 +73,10 @@ async fn p3_it_stops_as_soon_as_the_checks_pass_whatever_the_model_wants() {
     assert!(!home.project().join("never").exists());
     let first = told(&server, 1);
     assert!(first.contains("standard output:\nout\nstandard error:\nerr"), "{first}");
-    assert!(first.contains("Result of read_file") && first.contains("Result of run"), "by the names it knows: {first}");
+    assert!(
+        first.contains("Result of read_file") && first.contains("Result of run"),
+        "by the names it knows: {first}"
+    );
     // P6
     let memory = memory(&home, "mend-the-answer");
     let blocks: Vec<&str> = memory.split("\n\n").collect();
@@ -72,8 +86,14 @@ async fn p3_it_stops_as_soon_as_the_checks_pass_whatever_the_model_wants() {
         assert_eq!(lines.next(), Some(format!("Iteration {}:", n + 1).as_str()), "{memory}");
         assert!(lines.clone().count() >= 3 && lines.all(|line| line.starts_with("- ")), "{memory}");
     }
-    assert!(memory.contains("- read code.py: ok") && memory.contains("- edited code.py: ok"), "{memory}");
-    assert!(memory.contains("checked") && memory.ends_with("- ended: done, and the checks pass\n"), "{memory}");
+    assert!(
+        memory.contains("- read code.py: ok") && memory.contains("- edited code.py: ok"),
+        "{memory}"
+    );
+    assert!(
+        memory.contains("checked") && memory.ends_with("- ended: done, and the checks pass\n"),
+        "{memory}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,7 +105,8 @@ async fn p1_the_server_gets_the_schema_and_p2_the_model_gets_five_tools() {
     let schema = &body["response_format"]["json_schema"]["schema"];
     assert_eq!(schema["required"], json!(["thought", "plan", "actions"]), "{body}");
     let forms = schema["properties"]["actions"]["items"]["anyOf"].as_array().unwrap();
-    let names: Vec<&str> = forms.iter().map(|form| form["properties"]["tool"]["const"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        forms.iter().map(|form| form["properties"]["tool"]["const"].as_str().unwrap()).collect();
     assert_eq!(names, ["read_file", "apply_diff", "run", "git_status", "git_diff"]);
     let system = body["messages"][0]["content"].as_str().unwrap();
     let said: Vec<&str> = system.lines().filter_map(|line| line.strip_prefix("## ")).collect();
@@ -100,14 +121,17 @@ async fn p3_it_stops_when_a_plan_has_no_actions() {
     assert_eq!((ran.code, server.requests().len()), (0, 1), "{}", ran.err);
     assert!(ran.out.contains("It is fine as it is."), "{}", ran.out);
     // With checks that fail it is over, too, and not done.
-    let (home, server) = home(vec![plan("It is fine.", json!([])), plan("Never asked.", json!([]))]).await;
+    let (home, server) =
+        home(vec![plan("It is fine.", json!([])), plan("Never asked.", json!([]))]).await;
     let ran = home.run(&["run", "--planner", "--verify", "false", "Look at it"]).await;
     assert_eq!((ran.code, server.requests().len()), (5, 1), "{}", ran.err);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p3_it_stops_at_five_iterations_or_the_limit_that_is_set() {
-    let looks = |n: usize| (0..n).map(|n| plan("Again.", json!([run(&format!("echo {n}"))]))).collect::<Vec<_>>();
+    let looks = |n: usize| {
+        (0..n).map(|n| plan("Again.", json!([run(&format!("echo {n}"))]))).collect::<Vec<_>>()
+    };
     let (five, server) = home(looks(9)).await;
     let ran = five.run(&["run", "--planner", "Try"]).await;
     assert_eq!((ran.code, server.requests().len()), (4, 5), "{}", ran.err);
@@ -128,7 +152,10 @@ async fn p3_it_stops_at_five_iterations_or_the_limit_that_is_set() {
 async fn p2_an_unknown_tool_is_refused_and_never_run() {
     let script = vec![
         plan("I try others.", json!([{ "tool": "shell", "command": "touch shell" }])),
-        plan("And this.", json!([{ "tool": "write_file", "path": "made", "content": "x" }, run("touch behind")])),
+        plan(
+            "And this.",
+            json!([{ "tool": "write_file", "path": "made", "content": "x" }, run("touch behind")]),
+        ),
         plan("Done.", json!([])),
     ];
     let (home, server) = home(script).await;
@@ -138,20 +165,36 @@ async fn p2_an_unknown_tool_is_refused_and_never_run() {
         assert!(!home.project().join(name).exists(), "{name}");
     }
     assert!(told(&server, 1).contains("there is no tool \"shell\""), "{}", told(&server, 1));
-    assert!(told(&server, 2).contains("not run: an earlier action of this plan"), "{}", told(&server, 2));
+    assert!(
+        told(&server, 2).contains("not run: an earlier action of this plan"),
+        "{}",
+        told(&server, 2)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p4_invalid_json_is_reported_once_and_then_the_run_fails_with_a_summary() {
-    let script = vec![Say::text("I would rather talk."), Say::text("{\"thought\": 1}"), plan("Late.", json!([]))];
+    let script = vec![
+        Say::text("I would rather talk."),
+        Say::text("{\"thought\": 1}"),
+        plan("Late.", json!([])),
+    ];
     let (home, server) = home(script).await;
     let ran = home.run(&["run", "--planner", "Try"]).await;
     assert_eq!((ran.code, server.requests().len()), (1, 2), "{}", ran.err);
     assert!(told(&server, 1).contains("the answer is not a valid plan"), "{}", told(&server, 1));
     assert!(ran.err.contains("returned an invalid plan twice in a row"), "{}", ran.err);
-    assert!(ran.err.contains("Iteration 1:\n") && ran.err.contains("Iteration 2:\n- no answer:"), "{}", ran.err);
+    assert!(
+        ran.err.contains("Iteration 1:\n") && ran.err.contains("Iteration 2:\n- no answer:"),
+        "{}",
+        ran.err
+    );
     // Told once, it may mend its ways.
-    let script = vec![Say::text("Oh."), plan("Better.", json!([run("touch made")])), plan("Done.", json!([]))];
+    let script = vec![
+        Say::text("Oh."),
+        plan("Better.", json!([run("touch made")])),
+        plan("Done.", json!([])),
+    ];
     let (again, _server) = self::home(script).await;
     let ran = again.run(&["run", "--planner", "Try"]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -170,7 +213,11 @@ async fn p4_an_action_that_fails_ends_that_plan_only() {
     assert_eq!((ran.code, server.requests().len()), (0, 3), "{}", ran.err);
     let there = |name: &str| home.project().join(name).exists();
     assert_eq!([there("one"), there("three"), there("four")], [true, false, true]);
-    assert!(memory(&home, "try").contains("- ran exit 3: failed, exit 3"), "{}", memory(&home, "try"));
+    assert!(
+        memory(&home, "try").contains("- ran exit 3: failed, exit 3"),
+        "{}",
+        memory(&home, "try")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -221,14 +268,19 @@ async fn p5_what_a_planner_is_denied_only_the_persons_own_configuration_lifts() 
         "$PROGRAM x",
     ];
     for command in denied {
-        let (home, server) = home(vec![plan("Try.", json!([run(command)])), plan("Done.", json!([]))]).await;
+        let (home, server) =
+            home(vec![plan("Try.", json!([run(command)])), plan("Done.", json!([]))]).await;
         home.put("target/made", "x");
         let ran = home.run(&["run", "--planner", "--approve", "all", "Try"]).await;
         assert_eq!(ran.code, 0, "{command}: {}", ran.err);
         let said = told(&server, 1);
         let everybody = command.starts_with("mkfs");
         assert!(
-            said.contains(if everybody { "not allowed: it would" } else { "not allowed: a planner" }),
+            said.contains(if everybody {
+                "not allowed: it would"
+            } else {
+                "not allowed: a planner"
+            }),
             "{command}: {said}"
         );
         println!("denied: {command}");
@@ -247,7 +299,8 @@ async fn p5_what_a_planner_is_denied_only_the_persons_own_configuration_lifts() 
         "command -v curl || true",
         "bash -c 'echo x'",
     ] {
-        let (home, server) = home(vec![plan("Try.", json!([run(command)])), plan("Done.", json!([]))]).await;
+        let (home, server) =
+            home(vec![plan("Try.", json!([run(command)])), plan("Done.", json!([]))]).await;
         home.put("target/made", "x");
         assert_eq!(home.run(&["run", "--planner", "Try"]).await.code, 0);
         assert!(!told(&server, 1).contains("not allowed"), "{command}: {}", told(&server, 1));
@@ -262,7 +315,11 @@ async fn p5_what_a_planner_is_denied_only_the_persons_own_configuration_lifts() 
     project.put("target/made", "x");
     project.put(".dunnock/config.toml", "planner_allow = [\"rm\"]\n");
     let ran = project.run(&["run", "--planner", "--trust", "Try"]).await;
-    assert!(ran.err.contains("planner_allow is ignored: only your own configuration"), "{}", ran.err);
+    assert!(
+        ran.err.contains("planner_allow is ignored: only your own configuration"),
+        "{}",
+        ran.err
+    );
     assert!(project.project().join("target/made").exists(), "a folder's does not, trusted or not");
 }
 
@@ -284,13 +341,19 @@ async fn p6_the_next_run_of_a_task_knows_what_the_last_came_to_and_nobody_else_w
     assert!(!first.contains("\nIteration 9:"), "what a model says is one line: {first}");
     assert!(!home.project().join(".dunnock/agent-memory/other.txt").exists());
     let server = ScriptedServer::start(vec![plan("I know.", json!([])).into()]).await;
-    home.configure(&format!("model = \"script/scripted\"\n[providers.script]\nbase_url = \"{}\"\n", server.base_url()));
+    home.configure(&format!(
+        "model = \"script/scripted\"\n[providers.script]\nbase_url = \"{}\"\n",
+        server.base_url()
+    ));
     let ran = home.run(&["run", "--planner", "Try"]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     let system = server.requests()[0]["messages"][0]["content"].as_str().unwrap().to_owned();
     assert!(system.contains("<memory>\nIteration 1:"), "{system}");
     let second = memory(&home, "try");
-    assert!(second.starts_with(first.trim_end()) && second.contains("Iteration 4:\n- thought: I know."), "{second}");
+    assert!(
+        second.starts_with(first.trim_end()) && second.contains("Iteration 4:\n- thought: I know."),
+        "{second}"
+    );
     // A memory that a repository brings as a link is neither read nor written through.
     std::fs::remove_dir_all(home.project().join(".dunnock")).unwrap();
     let outside = home.dir.path().join("outside");
@@ -299,24 +362,34 @@ async fn p6_the_next_run_of_a_task_knows_what_the_last_came_to_and_nobody_else_w
     std::fs::create_dir_all(home.project().join(".dunnock")).unwrap();
     std::os::unix::fs::symlink(&outside, home.project().join(".dunnock/agent-memory")).unwrap();
     let server = ScriptedServer::start(vec![plan("Again.", json!([])).into()]).await;
-    home.configure(&format!("model = \"script/scripted\"\n[providers.script]\nbase_url = \"{}\"\n", server.base_url()));
+    home.configure(&format!(
+        "model = \"script/scripted\"\n[providers.script]\nbase_url = \"{}\"\n",
+        server.base_url()
+    ));
     let ran = home.run(&["run", "--planner", "Try"]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(!server.requests()[0].to_string().contains("a secret"));
-    assert_eq!(std::fs::read_to_string(outside.join("try.txt")).unwrap(), "Iteration 1:\n- a secret\n");
+    assert_eq!(
+        std::fs::read_to_string(outside.join("try.txt")).unwrap(),
+        "Iteration 1:\n- a secret\n"
+    );
     assert!(ran.err.contains("memory could not be written"), "{}", ran.err);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_planner_that_waits_for_a_person_goes_on_with_its_plan() {
-    let script = vec![plan("Two.", json!([run("touch one"), run("touch two")])), plan("Done.", json!([]))];
+    let script =
+        vec![plan("Two.", json!([run("touch one"), run("touch two")])), plan("Done.", json!([]))];
     let (home, server) = home(script).await;
     let ran = home.run(&["run", "--planner", "--approve", "ask", "Try"]).await;
     assert_eq!(ran.code, 3, "{}", ran.err);
     let id = home.newest().await;
     let ran = home.run(&["decline", &id, "1.0", "--go"]).await;
     assert_eq!(ran.code, 0, "{}\n{}", ran.out, ran.err);
-    assert!(!home.project().join("two").exists(), "what stands behind a declined action is not run");
+    assert!(
+        !home.project().join("two").exists(),
+        "what stands behind a declined action is not run"
+    );
     assert!(told(&server, 1).contains("the person declined this call"), "{}", told(&server, 1));
 }
 
@@ -327,15 +400,22 @@ async fn looking_at_an_older_run_does_not_write_over_the_memory_of_a_later_one()
     assert_eq!(home.run(&["run", "--planner", "Try"]).await.code, 0);
     let first = home.newest().await;
     let server = ScriptedServer::start(script().into_iter().map(Into::into).collect()).await;
-    home.configure(&format!("model = \"script/scripted\"\n[providers.script]\nbase_url = \"{}\"\n", server.base_url()));
+    home.configure(&format!(
+        "model = \"script/scripted\"\n[providers.script]\nbase_url = \"{}\"\n",
+        server.base_url()
+    ));
     assert_eq!(home.run(&["run", "--planner", "Try"]).await.code, 0);
     let both = memory(&home, "try");
     assert_eq!(both.matches("Iteration ").count(), 4, "{both}");
     assert_eq!(home.run(&["undo", &first]).await.code, 0);
     assert_eq!(memory(&home, "try"), both);
-    let git = std::process::Command::new("git").args(["init", "-q"]).current_dir(home.project()).status();
+    let git =
+        std::process::Command::new("git").args(["init", "-q"]).current_dir(home.project()).status();
     assert!(git.unwrap().success());
-    let status = std::process::Command::new("git").args(["status", "--porcelain"]).current_dir(home.project()).output();
+    let status = std::process::Command::new("git")
+        .args(["status", "--porcelain"])
+        .current_dir(home.project())
+        .output();
     let status = String::from_utf8(status.unwrap().stdout).unwrap();
     assert!(!status.contains(".dunnock"), "memory is no file of the repository: {status}");
 }

@@ -10,7 +10,11 @@ use dunnock_testkit::server::ScriptedServer;
 async fn a_run_connects_to_the_model_and_to_nothing_else() {
     let world = World::new("connect");
     let script = vec![
-        Say::calls(&[("shell", r#"{"command":"cargo --version; git status --short; python3 script.py"}"#)]).into(),
+        Say::calls(&[(
+            "shell",
+            r#"{"command":"cargo --version; git status --short; python3 script.py"}"#,
+        )])
+        .into(),
         Say::calls(&[("write_file", r#"{"path":"n.txt","content":"x"}"#)]).into(),
         Say::text("done").into(),
     ];
@@ -27,7 +31,11 @@ async fn a_run_connects_to_the_model_and_to_nothing_else() {
         let plain = world.command(&args);
         let mut traced = std::process::Command::new("strace");
         traced.args(["-f", "-qq", "-e", "trace=connect,sendto,sendmsg", "-o"]).arg(&log).arg("--");
-        traced.arg(plain.get_program()).args(plain.get_args()).current_dir(world.home.project()).env_clear();
+        traced
+            .arg(plain.get_program())
+            .args(plain.get_args())
+            .current_dir(world.home.project())
+            .env_clear();
         traced.envs(plain.get_envs().filter_map(|(k, v)| Some((k, v?))));
         let ran = crate::ran(traced).await;
         assert_eq!(ran.code, 0, "{args:?}: {}", ran.err);

@@ -19,11 +19,20 @@ async fn a_failed_check_is_told_and_mended_and_done_means_proven() {
     ])
     .await;
     let home = Home::with(&server);
-    let args = ["run", "--approve", "all", "--verify", "grep -q good a.txt", "--verify", "test -f a.txt", "go"];
+    let args = [
+        "run",
+        "--approve",
+        "all",
+        "--verify",
+        "grep -q good a.txt",
+        "--verify",
+        "test -f a.txt",
+        "go",
+    ];
     let ran = home.run(&args).await;
     assert_eq!((ran.code, ran.out.as_str()), (0, "now it is\n"), "{}", ran.err);
-    let proven =
-        "done · proven by `grep -q good a.txt` (it failed before), `test -f a.txt` (it failed before) · 4 steps";
+    let proven = "done · proven by `grep -q good a.txt` (it failed before), `test -f a.txt` (it \
+                  failed before) · 4 steps";
     assert!(ran.err.contains(proven), "{}", ran.err);
     let told = server.requests()[2]["messages"].to_string();
     assert!(told.contains("The check `grep -q good a.txt` did not pass."), "{told}");
@@ -41,7 +50,9 @@ async fn a_failed_check_is_told_and_mended_and_done_means_proven() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_that_never_passes_is_exit_5_also_when_the_steps_run_out_first() {
-    let server = ScriptedServer::start((0..9).map(|n| Say::text(&format!("done {n}")).into()).collect()).await;
+    let server =
+        ScriptedServer::start((0..9).map(|n| Say::text(&format!("done {n}")).into()).collect())
+            .await;
     let home = Home::with(&server);
     let ran = home.run(&["run", "--verify", "false", "go"]).await;
     assert_eq!(ran.code, 5, "{}", ran.err);
@@ -56,7 +67,9 @@ async fn a_check_that_changes_the_files_leaves_the_one_before_it_stale() {
     let server = ScriptedServer::start(vec![Say::text("done").into()]).await;
     let home = Home::with(&server);
     home.put("a.txt", "a\n");
-    let ran = home.run(&["run", "--verify", "test -f a.txt", "--verify", "echo more >> a.txt", "go"]).await;
+    let ran = home
+        .run(&["run", "--verify", "test -f a.txt", "--verify", "echo more >> a.txt", "go"])
+        .await;
     assert_eq!(ran.code, 5, "{}", ran.err);
     assert!(ran.err.contains("proof stale"), "{}", ran.err);
 }
@@ -67,7 +80,8 @@ async fn what_we_write_ourselves_is_no_change_of_the_files() {
     let home = Home::with(&server);
     home.put("a.txt", "a\n");
     let program = env!("CARGO_BIN_EXE_dunnock");
-    let script = "\"$0\" run --json --verify 'test -f a.txt' --output answer.md go > events.jsonl 2> log.txt";
+    let script = "\"$0\" run --json --verify 'test -f a.txt' --output answer.md go > events.jsonl \
+                  2> log.txt";
     let ran = crate::ran(home.command_of("sh".as_ref(), &["-c", script, program])).await;
     assert_eq!(ran.code, 0, "{}", home.read("events.jsonl"));
     assert_eq!(home.read("answer.md"), "done");
@@ -75,7 +89,8 @@ async fn what_we_write_ourselves_is_no_change_of_the_files() {
     assert_eq!(again.code, 0, "the same files later, too: {}", again.err);
     home.put("a.txt", "b\n");
     assert_eq!(home.run(&["resume"]).await.code, 5);
-    let inside = home.run(&["--data-dir", ".dunnock/data", "run", "--verify", "test -f a.txt", "go"]).await;
+    let inside =
+        home.run(&["--data-dir", ".dunnock/data", "run", "--verify", "test -f a.txt", "go"]).await;
     assert_eq!(inside.code, 0, "{}", inside.err);
 }
 

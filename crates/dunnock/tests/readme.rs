@@ -1,4 +1,5 @@
-//! The README, tried as a new user would: its commands, one block after the other, in an empty home without Rust.
+//! The README, tried as a new user would: its commands, one block after the other, in an empty home
+//! without Rust.
 
 use crate::Home;
 use dunnock_testkit::model::Say;
@@ -16,7 +17,8 @@ fn blocks(page: &str) -> Vec<String> {
 
 /// The binary to try: the one that people download, if it is given, otherwise this build's.
 fn binary() -> PathBuf {
-    std::env::var_os("DUNNOCK_BIN").map_or_else(|| env!("CARGO_BIN_EXE_dunnock").into(), PathBuf::from)
+    std::env::var_os("DUNNOCK_BIN")
+        .map_or_else(|| env!("CARGO_BIN_EXE_dunnock").into(), PathBuf::from)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,7 +29,9 @@ async fn its_commands_work_from_an_empty_home() {
         Say::text("A haiku is in haiku.txt.").into(),
         Say::text("And another.").into(),
     ];
-    let server = ScriptedServer::with(script, Rules { models: vec!["qwen3".into()], ..Rules::default() }).await;
+    let server =
+        ScriptedServer::with(script, Rules { models: vec!["qwen3".into()], ..Rules::default() })
+            .await;
     let home = Home::empty();
     let bin = home.dir.path().join(".local/bin");
     std::fs::create_dir_all(&bin).unwrap();
@@ -36,7 +40,8 @@ async fn its_commands_work_from_an_empty_home() {
     assert!(blocks.len() >= 3, "{} blocks", blocks.len());
     let began = Instant::now();
     for (n, block) in blocks.iter().enumerate() {
-        let script = format!("set -euo pipefail\n! command -v cargo\n! command -v rustc\n{block}\n");
+        let script =
+            format!("set -euo pipefail\n! command -v cargo\n! command -v rustc\n{block}\n");
         let mut command = home.command_of("bash".as_ref(), &["-c", &script]);
         command.env_clear().env("HOME", home.dir.path());
         command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
@@ -74,7 +79,11 @@ async fn the_recipe_of_a_session_that_travels_ends_proven() {
     command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
     let ran = crate::ran(command).await;
     assert_eq!(ran.code, 0, "{}\n{}", ran.out, ran.err);
-    assert!(ran.out.contains("It is fixed.") && ran.out.contains("**Proven: every check passed"), "{}", ran.out);
+    assert!(
+        ran.out.contains("It is fixed.") && ran.out.contains("**Proven: every check passed"),
+        "{}",
+        ran.out
+    );
     assert!(ran.out.contains("it **failed before** the work"), "{}", ran.out);
     assert_eq!(home.read("code.txt"), "broken\n", "only the copy was changed");
 }

@@ -1,6 +1,8 @@
-//! A real language model behind llama.cpp's own server: `cargo xtask real` starts it and runs these.
+//! A real language model behind llama.cpp's own server: `cargo xtask real` starts it and runs
+//! these.
 //!
-//! It has 135 million parameters and a window of 2,048 tokens: what it says is not looked at, only how it comes.
+//! It has 135 million parameters and a window of 2,048 tokens: what it says is not looked at, only
+//! how it comes.
 
 use crate::{Home, Ran, ran};
 use serde_json::Value;
@@ -20,15 +22,19 @@ fn home() -> Home {
     let mut config = String::from("profile = \"small\"\n");
     for wire in WIRES {
         config += &format!(
-            "[providers.{wire}]\nwire = \"{wire}\"\nbase_url = \"{real}/v1\"\ndialect = \"text\"\nbody = '{{\"temperature\":0}}'\n"
+            "[providers.{wire}]\nwire = \"{wire}\"\nbase_url = \"{real}/v1\"\ndialect = \
+             \"text\"\nbody = '{{\"temperature\":0}}'\n"
         );
         // As if it held far more: what does not fit is then refused by the server, not by us.
         config += &format!(
-            "[providers.{wire}-wide]\nwire = \"{wire}\"\nbase_url = \"{real}/v1\"\ndialect = \"text\"\nwindow = 100000\nbody = '{{\"temperature\":0}}'\n"
+            "[providers.{wire}-wide]\nwire = \"{wire}\"\nbase_url = \"{real}/v1\"\ndialect = \
+             \"text\"\nwindow = 100000\nbody = '{{\"temperature\":0}}'\n"
         );
     }
-    config +=
-        &format!("[providers.plan]\nbase_url = \"{real}/v1\"\ndialect = \"plan\"\nbody = '{{\"temperature\":0}}'\n");
+    config += &format!(
+        "[providers.plan]\nbase_url = \"{real}/v1\"\ndialect = \"plan\"\nbody = \
+         '{{\"temperature\":0}}'\n"
+    );
     // What stands before it takes most of a request away: the window is not what counts there.
     config += &format!("[providers.native]\nbase_url = \"{shim}/v1\"\nwindow = 16000\n");
     let home = Home::empty();
@@ -52,7 +58,8 @@ fn lines(out: &str) -> Vec<Value> {
 /// The bodies of events of one kind.
 fn facts(out: &str, kind: &str) -> Vec<Value> {
     let fact = |line: Value| {
-        (line["type"] == "event" && line["record"]["kind"] == kind).then(|| line["record"]["body"].clone())
+        (line["type"] == "event" && line["record"]["kind"] == kind)
+            .then(|| line["record"]["body"].clone())
     };
     lines(out).into_iter().filter_map(fact).collect()
 }
@@ -63,7 +70,10 @@ async fn answers_stream_over_three_wires() {
     let home = home();
     for wire in WIRES {
         let Ran { code, out, err } = run(&home, wire, &["--max-steps", "2"], "Say hello.").await;
-        let pieces = lines(&out).iter().filter(|l| l["type"] == "delta" && l["delta"].get("text").is_some()).count();
+        let pieces = lines(&out)
+            .iter()
+            .filter(|l| l["type"] == "delta" && l["delta"].get("text").is_some())
+            .count();
         let answered = facts(&out, "answered");
         let usage = &answered[0]["usage"];
         println!("{wire}: exit {code}, {pieces} pieces, {usage}");
@@ -84,8 +94,11 @@ async fn an_interrupt_stops_the_model_over_three_wires() {
     for wire in WIRES {
         let model = format!("{wire}/smol");
         let task = "Write a very long story about a heron, with many chapters.";
-        let mut child =
-            home.command(&["run", "--json", "--model", &model, task]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = home
+            .command(&["run", "--json", "--model", &model, task])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut seen = 0;
         let reader = BufReader::new(child.stdout.take().unwrap());
         let mut rest = reader.lines();
@@ -133,10 +146,15 @@ async fn what_does_not_fit_is_refused_by_the_server_and_by_us() {
     let home = home();
     let long = "The river went on through the reeds. ".repeat(500);
     for wire in WIRES {
-        let Ran { code, out, .. } = run(&home, &format!("{wire}-wide"), &["--max-steps", "1"], &long).await;
+        let Ran { code, out, .. } =
+            run(&home, &format!("{wire}-wide"), &["--max-steps", "1"], &long).await;
         let failed = facts(&out, "step_failed");
         assert_eq!(failed[0]["failure"], "overflow", "{wire}: {failed:?}");
-        assert!(failed[0]["error"].as_str().unwrap().contains("2048"), "{wire}: {}", failed[0]["error"]);
+        assert!(
+            failed[0]["error"].as_str().unwrap().contains("2048"),
+            "{wire}: {}",
+            failed[0]["error"]
+        );
         println!("{wire}: exit {code}, {}", failed[0]["error"]);
         let Ran { out, .. } = run(&home, wire, &["--max-steps", "1"], &long).await;
         let failed = facts(&out, "step_failed");
@@ -150,8 +168,10 @@ async fn what_does_not_fit_is_refused_by_the_server_and_by_us() {
 #[ignore = "needs a real model and minutes: cargo xtask long real"]
 async fn a_talk_that_overflows_is_shortened_and_goes_on() {
     let home = home();
-    let text = |times| format!("{}Say hello.", "The river went on through the reeds. ".repeat(times));
-    // However it ends, and it may end at the limit of the window: it is conversation that takes up room.
+    let text =
+        |times| format!("{}Say hello.", "The river went on through the reeds. ".repeat(times));
+    // However it ends, and it may end at the limit of the window: it is conversation that takes up
+    // room.
     run(&home, "chat-wide", &["--max-steps", "1"], &text(50)).await;
     let prompt = text(45);
     let Ran { code, out, err } =
@@ -186,7 +206,8 @@ async fn plans_are_valid_when_the_server_is_held_to_a_schema() {
     let mut valid = 0;
     for n in 0..wanted {
         let task = format!("{} ({n})", tasks[n % tasks.len()]);
-        let Ran { out, err, .. } = run(&home, "plan", &["--max-steps", "1", "--approve", "read"], &task).await;
+        let Ran { out, err, .. } =
+            run(&home, "plan", &["--max-steps", "1", "--approve", "read"], &task).await;
         let answered = facts(&out, "answered");
         let tokens = answered.first().and_then(|a| a["usage"]["input"].as_u64());
         assert!(tokens.is_some_and(|n| (300..3_000).contains(&n)), "{tokens:?} tokens: {err}");
@@ -200,7 +221,8 @@ async fn plans_are_valid_when_the_server_is_held_to_a_schema() {
     assert_eq!(valid, wanted);
 }
 
-/// A planner from its beginning to its end: whatever the model plans, every plan is one. CI runs one, the long run five.
+/// A planner from its beginning to its end: whatever the model plans, every plan is one. CI runs
+/// one, the long run five.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a real model: cargo xtask real"]
 async fn planner_runs_come_to_their_end_and_every_plan_is_valid() {
@@ -210,19 +232,24 @@ async fn planner_runs_come_to_their_end_and_every_plan_is_valid() {
     for n in 0..runs {
         let home = home();
         home.put("greet.py", "print('helo')\n");
-        let task = ["Print hello.", "Read README.md.", "Run the tests.", "Make a file.", "Mend greet.py."][n % 5];
+        let task =
+            ["Print hello.", "Read README.md.", "Run the tests.", "Make a file.", "Mend greet.py."]
+                [n % 5];
         let more = ["--planner", "--max-steps", steps, "--verify", "grep -q hello greet.py"];
         let Ran { code, out, err } = run(&home, "plan", &more, task).await;
         let answered = facts(&out, "answered");
         println!("planner run {}: {} plans, exit {code}", n + 1, answered.len());
         assert!(matches!(code, 0 | 4 | 5), "exit {code}: {err}");
         assert!(
-            !answered.is_empty() && !answered.iter().any(|a| a.to_string().contains("not a valid plan")),
+            !answered.is_empty()
+                && !answered.iter().any(|a| a.to_string().contains("not a valid plan")),
             "{answered:?}"
         );
         plans += answered.len();
-        actions += answered.iter().map(|a| a.to_string().matches("\"call\"").count()).sum::<usize>();
-        let memory = std::fs::read_dir(home.project().join(".dunnock/agent-memory")).unwrap().count();
+        actions +=
+            answered.iter().map(|a| a.to_string().matches("\"call\"").count()).sum::<usize>();
+        let memory =
+            std::fs::read_dir(home.project().join(".dunnock/agent-memory")).unwrap().count();
         assert!(memory >= 1, "it left its memory");
     }
     println!("{plans} plans of {runs} planner runs are valid, with {actions} actions");
@@ -236,13 +263,16 @@ async fn three_small_tasks_are_done_with_native_calls() {
     for (task, done) in [
         (
             "Run the command touch made.",
-            Box::new(|home: &Home, _: &str| home.project().join("made").is_file()) as Box<dyn Fn(&Home, &str) -> bool>,
+            Box::new(|home: &Home, _: &str| home.project().join("made").is_file())
+                as Box<dyn Fn(&Home, &str) -> bool>,
         ),
         ("Run the command mkdir made2.", Box::new(|home, _| home.project().join("made2").is_dir())),
         (
             "Read the file README.md.",
             Box::new(|_, out| {
-                facts(out, "finished").iter().any(|f| f["shown"].as_str().is_some_and(|t| t.contains("# Herons")))
+                facts(out, "finished")
+                    .iter()
+                    .any(|f| f["shown"].as_str().is_some_and(|t| t.contains("# Herons")))
             }),
         ),
     ] {
@@ -251,9 +281,14 @@ async fn three_small_tasks_are_done_with_native_calls() {
         let answered = facts(&out, "answered");
         assert!(done(&home, &out), "{task}: {answered:#?} {err}");
         assert!(
-            answered[0].to_string().contains("\"call\"") && !answered[0].to_string().contains("recovered"),
+            answered[0].to_string().contains("\"call\"")
+                && !answered[0].to_string().contains("recovered"),
             "a native call"
         );
-        println!("{task} exit {code}, {} steps, {:.1} s", answered.len(), began.elapsed().as_secs_f32());
+        println!(
+            "{task} exit {code}, {} steps, {:.1} s",
+            answered.len(),
+            began.elapsed().as_secs_f32()
+        );
     }
 }

@@ -40,7 +40,10 @@ fn scenes() -> Vec<Scene> {
                 call("insert_text", json!({"path": "new/b.txt", "line": 1, "text": "zero\n"})),
                 call("replace_text", json!({"path": "a.txt", "old": "alpha", "new": "beta"})),
                 call("move_file", json!({"path": "new/b.txt", "to": "c.txt"})),
-                call("apply_patch", json!({"patch": "*** Begin Patch\n*** Add File: d.txt\n+x\n*** End Patch\n"})),
+                call(
+                    "apply_patch",
+                    json!({"patch": "*** Begin Patch\n*** Add File: d.txt\n+x\n*** End Patch\n"}),
+                ),
                 call("delete_file", json!({"path": "d.txt"})),
                 says("done"),
             ],
@@ -82,10 +85,19 @@ fn scenes() -> Vec<Scene> {
             all,
             0,
         ),
-        scene("a failed command, then done", vec![call("shell", json!({"command": "exit 3"})), says("done")], all, 0),
+        scene(
+            "a failed command, then done",
+            vec![call("shell", json!({"command": "exit 3"})), says("done")],
+            all,
+            0,
+        ),
         scene(
             "proven after a try",
-            vec![says("done"), call("write_file", json!({"path": "b.txt", "content": "x"})), says("done")],
+            vec![
+                says("done"),
+                call("write_file", json!({"path": "b.txt", "content": "x"})),
+                says("done"),
+            ],
             &["--approve", "all", "--verify", "test -f b.txt"],
             0,
         ),
@@ -100,13 +112,22 @@ fn scenes() -> Vec<Scene> {
             "the budget",
             (0..30)
                 .map(|n| {
-                    Say { usage: usage(900, 100), ..call("shell", json!({"command": format!("echo {n}")})).say }.into()
+                    Say {
+                        usage: usage(900, 100),
+                        ..call("shell", json!({"command": format!("echo {n}")})).say
+                    }
+                    .into()
                 })
                 .collect(),
             &["--approve", "all", "--budget", "20ktok"],
             4,
         ),
-        scene("a model that fails", vec![Served::wrong(says("x").say, Fault::Says(400, "{}".into()))], &[], 1),
+        scene(
+            "a model that fails",
+            vec![Served::wrong(says("x").say, Fault::Says(400, "{}".into()))],
+            &[],
+            1,
+        ),
         scene(
             "a model that fails and is tried again",
             vec![Served::wrong(says("x").say, Fault::Status(503, None)).times(1)],
@@ -135,7 +156,10 @@ fn scenes() -> Vec<Scene> {
             then: &[&["answer", "ID", "blue", "--go"]],
             ..scene(
                 "a question",
-                vec![call("ask_person", json!({"question": "Which?", "choices": ["red"]})), says("done")],
+                vec![
+                    call("ask_person", json!({"question": "Which?", "choices": ["red"]})),
+                    says("done"),
+                ],
                 &[],
                 3,
             )
@@ -154,7 +178,11 @@ fn scenes() -> Vec<Scene> {
             ..scene(
                 "compacted",
                 vec![
-                    Say { text: "SUMMARY of it".into(), ..call("shell", json!({"command": "seq 1 3000"})).say }.into(),
+                    Say {
+                        text: "SUMMARY of it".into(),
+                        ..call("shell", json!({"command": "seq 1 3000"})).say
+                    }
+                    .into(),
                     call("shell", json!({"command": "seq 1 3000"})),
                     says("done"),
                 ],
@@ -166,7 +194,8 @@ fn scenes() -> Vec<Scene> {
 }
 
 pub async fn replayed(home: &Home, id: &str, flags: &[&str]) -> (Ran, Value) {
-    let args: Vec<&str> = ["sessions", "replay", id, "--json"].iter().chain(flags).copied().collect();
+    let args: Vec<&str> =
+        ["sessions", "replay", id, "--json"].iter().chain(flags).copied().collect();
     let ran = home.run(&args).await;
     let json: Value = serde_json::from_str(&ran.out).unwrap_or_default();
     assert!(json.is_object(), "{} {}", ran.out, ran.err);
@@ -191,7 +220,8 @@ async fn play(home: &Home, scene: &Scene) -> String {
     assert_eq!(ran.code, scene.ends, "{}: {}", scene.name, ran.err);
     let id = home.newest().await;
     for then in scene.then {
-        let args: Vec<&str> = then.iter().map(|word| if *word == "ID" { id.as_str() } else { word }).collect();
+        let args: Vec<&str> =
+            then.iter().map(|word| if *word == "ID" { id.as_str() } else { word }).collect();
         let ran = home.run(&args).await;
         assert_eq!(ran.code, 0, "{}: {then:?}: {}", scene.name, ran.err);
     }
@@ -229,8 +259,11 @@ async fn every_tool_and_every_ending_replays_byte_for_byte() {
             json["events"], json["requests"], json["calls"]
         );
     }
-    let missing: Vec<String> =
-        dunnock_tools::offers().into_iter().map(|o| o.tool.name).filter(|name| !tools.contains(name)).collect();
+    let missing: Vec<String> = dunnock_tools::offers()
+        .into_iter()
+        .map(|o| o.tool.name)
+        .filter(|name| !tools.contains(name))
+        .collect();
     assert!(missing.is_empty(), "no scene calls {missing:?}");
 }
 
@@ -253,7 +286,10 @@ async fn a_changed_prompt_or_output_is_named_as_the_first_difference() {
     std::fs::write(prompts.join("system.md"), "You are somebody else.").unwrap();
     let (ran, json) = replayed(&home, &id, &[]).await;
     assert_eq!((ran.code, json["differences"].as_u64()), (1, Some(1)), "{json}");
-    assert!(json["first"]["what"].as_str().unwrap().starts_with("the instructions, from byte"), "{json}");
+    assert!(
+        json["first"]["what"].as_str().unwrap().starts_with("the instructions, from byte"),
+        "{json}"
+    );
     assert!(json["first"]["now"].as_str().unwrap().contains("You are somebody else."), "{json}");
     std::fs::remove_dir_all(&prompts).unwrap();
     // What was recorded is another: what the person said, what a call put out.
@@ -275,7 +311,11 @@ async fn a_changed_prompt_or_output_is_named_as_the_first_difference() {
         let named = json["first"]["what"].as_str().unwrap();
         assert_eq!(named, what, "{json}");
         let plain = other.run(&["sessions", "replay", &id]).await;
-        assert!(plain.out.starts_with(&format!("first difference: {what} (event ")), "{}", plain.out);
+        assert!(
+            plain.out.starts_with(&format!("first difference: {what} (event ")),
+            "{}",
+            plain.out
+        );
         println!("named: {plain}", plain = plain.out.lines().next().unwrap());
     }
 }
@@ -336,7 +376,8 @@ async fn ninety_recorded_sessions_replay_byte_for_byte() {
                     1 => &["--approve", "all", "--verify", "test -d ."],
                     _ => &["--approve", "edits"],
                 };
-                let args: Vec<&str> = ["run"].iter().chain(flags).copied().chain(["do it"]).collect();
+                let args: Vec<&str> =
+                    ["run"].iter().chain(flags).copied().chain(["do it"]).collect();
                 let mut ran = home.run(&args).await;
                 let id = home.newest().await;
                 for n in 0..60 {
@@ -365,7 +406,9 @@ async fn ninety_recorded_sessions_replay_byte_for_byte() {
         sums.iter_mut().zip(worker.await.unwrap()).for_each(|(sum, n)| *sum += n);
     }
     let [sessions, facts, requests, calls] = sums;
-    println!("{sessions} sessions: {facts} facts, {requests} requests and {calls} calls, all the same");
+    println!(
+        "{sessions} sessions: {facts} facts, {requests} requests and {calls} calls, all the same"
+    );
     assert!(sessions == 90 && calls > 300);
 }
 
@@ -374,14 +417,19 @@ async fn ninety_recorded_sessions_replay_byte_for_byte() {
 async fn a_session_that_was_interrupted_or_killed_replays_as_far_as_it_is_known() {
     for (kill, ends) in [(false, 130), (true, -1)] {
         let slow = call("shell", json!({"command": "touch began; sleep 20"}));
-        let server =
-            ScriptedServer::start(vec![call("shell", json!({"command": "echo one"})), slow, says("done")]).await;
+        let server = ScriptedServer::start(vec![
+            call("shell", json!({"command": "echo one"})),
+            slow,
+            says("done"),
+        ])
+        .await;
         let home = Home::with(&server);
         home.put("a.txt", "alpha\n");
         let child = home.start(&["run", "--approve", "all", "go"]);
         crate::verdicts::until(&home, "began").await;
         let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
-        let signal = if kill { rustix::process::Signal::KILL } else { rustix::process::Signal::INT };
+        let signal =
+            if kill { rustix::process::Signal::KILL } else { rustix::process::Signal::INT };
         rustix::process::kill_process(pid, signal).unwrap();
         assert_eq!(crate::told(child.wait_with_output().unwrap()).code, ends);
         let id = home.newest().await;

@@ -97,7 +97,11 @@ async fn a_bare_task_and_one_on_standard_input_are_run() {
 /// Holds W4: a reply without calls, limit and budget as exit 4 where nobody answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn ends_have_their_exit_codes_and_resume_ends_as_they_did() {
-    let steps = || (0..5).map(|n| Say::calls(&[("shell", &format!("{{\"command\":\"echo {n}\"}}"))]).into()).collect();
+    let steps = || {
+        (0..5)
+            .map(|n| Say::calls(&[("shell", &format!("{{\"command\":\"echo {n}\"}}"))]).into())
+            .collect()
+    };
     let server = ScriptedServer::start(steps()).await;
     let home = Home::with(&server);
     let limit = home.run(&["run", "--approve", "all", "--max-steps", "2", "go"]).await;
@@ -114,7 +118,9 @@ async fn ends_have_their_exit_codes_and_resume_ends_as_they_did() {
     let budget = home.run(&["run", "--budget", "1ktok", "go"]).await;
     assert_eq!(budget.code, 4, "{}", budget.err);
 
-    let broken = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Says(400, "{}".into()))]).await;
+    let broken =
+        ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Says(400, "{}".into()))])
+            .await;
     let home = Home::with(&broken);
     let failed = home.run(&["run", "go"]).await;
     assert_eq!(failed.code, 1, "{}", failed.err);
@@ -164,26 +170,38 @@ async fn prompts_can_be_replaced_by_the_user() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_cannot_be_written_is_no_success_and_work_goes_on_without_a_reader() {
     let script = || {
-        vec![Say::calls(&[("shell", r#"{"command":"sleep 0.3; echo one >> log"}"#)]).into(), Say::text("done").into()]
+        vec![
+            Say::calls(&[("shell", r#"{"command":"sleep 0.3; echo one >> log"}"#)]).into(),
+            Say::text("done").into(),
+        ]
     };
     let server = ScriptedServer::start(script()).await;
     let home = Home::with(&server);
     let program = env!("CARGO_BIN_EXE_dunnock");
-    let full = home.command_of("sh".as_ref(), &["-c", "exec \"$0\" run --json --approve all go > /dev/full", program]);
+    let full = home.command_of(
+        "sh".as_ref(),
+        &["-c", "exec \"$0\" run --json --approve all go > /dev/full", program],
+    );
     let ran = crate::ran(full).await;
     assert_eq!((ran.code, home.read("log").as_str()), (1, "one\n"), "{}", ran.err);
     assert!(ran.err.contains("cannot write to standard output"), "{}", ran.err);
     let script = "{ \"$0\" run --json --approve all go; echo $? > code; } | head -n 1";
     let ran = crate::ran(home.command_of("bash".as_ref(), &["-c", script, program])).await;
     assert!(ran.out.contains("\"type\":\"session\""), "{}", ran.out);
-    assert_eq!((home.read("code").as_str(), home.read("log").as_str()), ("0\n", "one\none\n"), "{}", ran.err);
+    assert_eq!(
+        (home.read("code").as_str(), home.read("log").as_str()),
+        ("0\n", "one\none\n"),
+        "{}",
+        ran.err
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_without_its_end_is_not_done() {
     let event = |content: &str, finish: &str| {
         format!(
-            "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{content}\"}},\"finish_reason\":\"{finish}\"}}]}}\n\ndata: [DONE]\n\n"
+            "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{content}\"}},\"finish_reason\":\"\
+             {finish}\"}}]}}\n\ndata: [DONE]\n\n"
         )
     };
     for (stream, words) in [
@@ -192,7 +210,11 @@ async fn an_answer_without_its_end_is_not_done() {
         (event("", "stop"), "returned an empty answer"),
         ("data: [DONE]\n\n".to_owned(), "returned an empty answer"),
     ] {
-        let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Raw(stream.into_bytes()))]).await;
+        let server = ScriptedServer::start(vec![Served::wrong(
+            Say::text("x"),
+            Fault::Raw(stream.into_bytes()),
+        )])
+        .await;
         let home = Home::with(&server);
         let ran = home.run(&["run", "go"]).await;
         assert_eq!(ran.code, 1, "{words}: {}", ran.err);
@@ -205,14 +227,19 @@ async fn a_provider_that_cannot_be_used_is_no_obstacle_to_the_others() {
     let server = ScriptedServer::start(vec![]).await;
     let home = Home::with(&server);
     let config = format!(
-        "model = \"script/scripted\"\n[providers.script]\nbase_url = \"{}\"\n[providers.x]\nbase_url = \"{{NO_SUCH}}/v1\"\n[providers.y]\nwire = \"chat\"\n",
+        "model = \"script/scripted\"\n[providers.script]\nbase_url = \
+         \"{}\"\n[providers.x]\nbase_url = \"{{NO_SUCH}}/v1\"\n[providers.y]\nwire = \"chat\"\n",
         server.base_url()
     );
     home.configure(&config);
     assert_eq!(home.run(&["run", "go"]).await.code, 0);
     assert_eq!(home.run(&["sessions", "list"]).await.code, 0);
     let ran = home.run(&["run", "--model", "x/claude", "go"]).await;
-    assert!(ran.code == 2 && ran.err.contains("the provider x has no address. Set NO_SUCH"), "{}", ran.err);
+    assert!(
+        ran.code == 2 && ran.err.contains("the provider x has no address. Set NO_SUCH"),
+        "{}",
+        ran.err
+    );
     let ran = home.run(&["run", "--model", "y/z", "go"]).await;
     assert!(ran.code == 2 && ran.err.contains("has no address"), "{}", ran.err);
 }

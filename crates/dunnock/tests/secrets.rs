@@ -1,4 +1,5 @@
-//! A key is sent to its provider and is nowhere else: no argument list, log, frame, error, settings page or child.
+//! A key is sent to its provider and is nowhere else: no argument list, log, frame, error, settings
+//! page or child.
 
 use crate::{Home, KEY};
 use dunnock_testkit::model::Say;
@@ -24,7 +25,8 @@ fn holds(bytes: &[u8]) -> bool {
 async fn a_canary_key_is_found_nowhere() {
     let env = r#"{"command":"env; cat /proc/$PPID/cmdline | tr '\\0' ' '; ps -ef 2>/dev/null | head -50"}"#;
     let script = vec![Say::calls(&[("shell", env)]).into(), Say::text("done").into()];
-    let server = ScriptedServer::with(script, Rules { key: Some(KEY.into()), ..Rules::default() }).await;
+    let server =
+        ScriptedServer::with(script, Rules { key: Some(KEY.into()), ..Rules::default() }).await;
     let home = Home::with(&server);
     let mut printed = String::new();
     for args in [
@@ -43,13 +45,19 @@ async fn a_canary_key_is_found_nowhere() {
         printed.push_str(&ran.err);
     }
     let id = home.newest().await;
-    for args in [&["sessions", "show", &id][..], &["sessions", "show", &id, "--json"], &["sessions", "export", &id]] {
+    for args in [
+        &["sessions", "show", &id][..],
+        &["sessions", "show", &id, "--json"],
+        &["sessions", "export", &id],
+    ] {
         printed.push_str(&home.run(args).await.out);
     }
     assert!(printed.contains("PATH="), "the child's environment was printed");
     assert!(!holds(printed.as_bytes()), "the key was printed");
     // A wrong key, which the server repeats in its refusal.
-    let strict = ScriptedServer::with(vec![], Rules { key: Some("another".into()), ..Rules::default() }).await;
+    let strict =
+        ScriptedServer::with(vec![], Rules { key: Some("another".into()), ..Rules::default() })
+            .await;
     let refused = Home::with(&strict);
     let ran = refused.run(&["run", "--json", "look"]).await;
     assert!(
@@ -62,7 +70,11 @@ async fn a_canary_key_is_found_nowhere() {
     for padding in [0, 480] {
         let text = format!("{} bad key {KEY} {}", "x".repeat(padding), "y".repeat(600));
         let stream = format!("data: {{\"error\":{{\"message\":\"{text}\"}}}}\n\n");
-        let gateway = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Raw(stream.into_bytes()))]).await;
+        let gateway = ScriptedServer::start(vec![Served::wrong(
+            Say::text("x"),
+            Fault::Raw(stream.into_bytes()),
+        )])
+        .await;
         let told = Home::with(&gateway);
         let ran = told.run(&["run", "--json", "look"]).await;
         let stored = told.run(&["sessions", "show", "--json"]).await;
@@ -88,7 +100,9 @@ async fn a_canary_key_is_found_nowhere() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_kept_is_private() {
     // More than a megabyte of output, so that there is a blob in a file of its own.
-    let script = vec![Say::calls(&[("shell", r#"{"command":"head -c 2000000 /dev/zero | tr '\\0' x"}"#)]).into()];
+    let script = vec![
+        Say::calls(&[("shell", r#"{"command":"head -c 2000000 /dev/zero | tr '\\0' x"}"#)]).into(),
+    ];
     let server = ScriptedServer::start(script).await;
     let home = Home::with(&server);
     assert_eq!(home.run(&["run", "--approve", "all", "go"]).await.code, 0);
@@ -122,8 +136,9 @@ async fn another_program_of_the_same_user_cannot_read_our_environment() {
     let home = Home::with(&server);
     let child = home.start(&["run", "go"]);
     server.wait_for(1).await;
-    let owner =
-        std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(format!("/proc/{}/environ", child.id())).unwrap());
+    let owner = std::os::unix::fs::MetadataExt::uid(
+        &std::fs::metadata(format!("/proc/{}/environ", child.id())).unwrap(),
+    );
     assert_eq!(owner, 0, "the kernel gives the files of a private process to root");
     server.open_gate(100);
     assert!(child.wait_with_output().unwrap().status.success());
@@ -132,7 +147,10 @@ async fn another_program_of_the_same_user_cannot_read_our_environment() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repository_cannot_speak_to_the_terminal_or_hang_us() {
     let home = Home::empty();
-    home.put(".dunnock/config.toml", "[providers.\"\\u001b]0;pwned\\u0007\"]\nbase_url = \"http://x\"\n");
+    home.put(
+        ".dunnock/config.toml",
+        "[providers.\"\\u001b]0;pwned\\u0007\"]\nbase_url = \"http://x\"\n",
+    );
     let ran = home.run(&["config"]).await;
     assert!(!ran.err.contains('\u{1b}') && !ran.out.contains('\u{1b}'), "{:?}", ran.err);
     assert!(ran.err.contains("\\u{1b}]0;pwned"), "{:?}", ran.err);
@@ -159,13 +177,19 @@ async fn a_deleted_session_is_in_no_file_any_more() {
     let home = Home::with(&server);
     assert_eq!(home.run(&["run", "--approve", "all", "keep this"]).await.code, 0);
     assert_eq!(home.run(&["run", "--approve", "all", "forget the wordgoldcrest"]).await.code, 0);
-    assert_eq!(home.run(&["sessions", "search", "wordgoldcrest"]).await.code, 0, "it is in the index, too");
+    assert_eq!(
+        home.run(&["sessions", "search", "wordgoldcrest"]).await.code,
+        0,
+        "it is in the index, too"
+    );
     let id = home.newest().await;
     let found = |word: &str| {
         let mut places = Vec::new();
         files(&home.data(), &mut |path| {
             let bytes = if path.is_file() { std::fs::read(path).unwrap() } else { Vec::new() };
-            if bytes.windows(word.len()).any(|w| w == word.as_bytes()) || path.to_string_lossy().contains(word) {
+            if bytes.windows(word.len()).any(|w| w == word.as_bytes())
+                || path.to_string_lossy().contains(word)
+            {
                 places.push(path.to_path_buf());
             }
         });
@@ -181,10 +205,12 @@ async fn a_deleted_session_is_in_no_file_any_more() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_imported_asks_before_it_changes_anything() {
-    let call = |n: u32| Say::calls(&[("shell", &format!("{{\"command\":\"echo {n} >> log\"}}"))]).into();
+    let call =
+        |n: u32| Say::calls(&[("shell", &format!("{{\"command\":\"echo {n} >> log\"}}"))]).into();
     let server = ScriptedServer::start((0..4).map(call).collect()).await;
     let home = Home::with(&server);
-    let args = ["run", "--approve", "all", "--max-steps", "2", "--verify", "echo checked >> log", "go"];
+    let args =
+        ["run", "--approve", "all", "--max-steps", "2", "--verify", "echo checked >> log", "go"];
     assert_eq!(home.run(&args).await.code, 4);
     let before = home.read("log");
     let file = home.dir.path().join("x.jsonl");

@@ -7,13 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn golden(dir: &Path) {
-    let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/logs").join(env!("CARGO_PKG_VERSION"));
+    let logs = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures/logs")
+        .join(env!("CARGO_PKG_VERSION"));
     std::fs::copy(logs.join("dunnock.db"), dir.join("dunnock.db")).unwrap();
 }
 
 fn dunnock(dir: &Path, args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(PathBuf::from(env!("CARGO_BIN_EXE_dunnock")));
-    let Output { status, stdout, stderr } = command.arg("--data-dir").arg(dir).args(args).output().unwrap();
+    let Output { status, stdout, stderr } =
+        command.arg("--data-dir").arg(dir).args(args).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (status.code().unwrap(), text(stdout), text(stderr))
 }
@@ -45,7 +48,8 @@ fn sessions_are_listed_newest_first_one_object_a_line() {
     golden(dir.path());
     let (code, out, _) = dunnock(dir.path(), &["sessions", "list", "--json"]);
     assert_eq!(code, 0);
-    let rows: Vec<serde_json::Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let rows: Vec<serde_json::Value> =
+        out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     let titles: Vec<&str> = rows.iter().map(|r| r["title"].as_str().unwrap()).collect();
     assert_eq!(titles, ["ask me first", "do three things at once", "do the plain thing"]);
     for row in &rows {
@@ -67,14 +71,24 @@ fn a_session_is_shown_in_words_by_the_beginning_of_its_id() {
     let id = &first["id"].as_str().unwrap()[..10];
     let (code, out, _) = dunnock(dir.path(), &["sessions", "show", id]);
     assert_eq!(code, 0);
-    for words in ["> do the plain thing", "1.0 append", "1.0 done:\n    one", "> and then one more", "ended: done"] {
+    for words in [
+        "> do the plain thing",
+        "1.0 append",
+        "1.0 done:\n    one",
+        "> and then one more",
+        "ended: done",
+    ] {
         assert!(out.contains(words), "{words} is missing in:\n{out}");
     }
     let (_, facts, _) = dunnock(dir.path(), &["sessions", "show", id, "--json"]);
     assert_eq!(facts.lines().count(), 40);
     let (code, _, err) = dunnock(dir.path(), &["sessions", "show", "nosuchsession"]);
     assert_eq!(code, 1);
-    assert_eq!(err, "dunnock: there is no session nosuchsession. \"dunnock sessions list\" lists all sessions\n");
+    assert_eq!(
+        err,
+        "dunnock: there is no session nosuchsession. \"dunnock sessions list\" lists all \
+         sessions\n"
+    );
 }
 
 #[test]
@@ -100,14 +114,23 @@ fn a_changed_fact_is_found_by_verify() {
 fn a_change_of_the_very_last_fact_is_found_too() {
     let dir = tempfile::tempdir().unwrap();
     golden(dir.path());
-    let script = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); \
-        db.execute(\"UPDATE events SET body = replace(body, 'mark', 'mask') WHERE no = 1 AND seq = (SELECT max(seq) FROM events WHERE no = 1)\"); \
-        print(db.total_changes); db.commit()";
-    let edit = Command::new("python3").args(["-c", script]).arg(dir.path().join("dunnock.db")).output().unwrap();
+    let script = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute(\"UPDATE \
+                  events SET body = replace(body, 'mark', 'mask') WHERE no = 1 AND seq = (SELECT \
+                  max(seq) FROM events WHERE no = 1)\"); print(db.total_changes); db.commit()";
+    let edit = Command::new("python3")
+        .args(["-c", script])
+        .arg(dir.path().join("dunnock.db"))
+        .output()
+        .unwrap();
     assert_eq!(String::from_utf8_lossy(&edit.stdout), "1\n", "{edit:?}");
     let (code, out, _) = dunnock(dir.path(), &["sessions", "verify"]);
     assert_eq!(
-        (code, out.lines().filter(|l| l.contains("the last one, does not match its stored hash")).count()),
+        (
+            code,
+            out.lines()
+                .filter(|l| l.contains("the last one, does not match its stored hash"))
+                .count()
+        ),
         (1, 1),
         "{out}"
     );
@@ -141,7 +164,9 @@ async fn a_session_is_carried_elsewhere_whole_and_found_again() {
     assert_eq!(home.run(&["sessions", "search", "nightingales"]).await.code, 1);
     let json = home.run(&["sessions", "search", "quails", "--json", "--here"]).await;
     assert!(
-        serde_json::from_str::<serde_json::Value>(json.out.lines().next().unwrap()).unwrap()["excerpt"].is_string()
+        serde_json::from_str::<serde_json::Value>(json.out.lines().next().unwrap()).unwrap()
+            ["excerpt"]
+            .is_string()
     );
 
     let again = home.run(&["sessions", "import", file]).await;
@@ -151,7 +176,11 @@ async fn a_session_is_carried_elsewhere_whole_and_found_again() {
     assert!(taken.code == 0, "{}", taken.err);
     let there = other.run(&["sessions", "show", &id, "--json"]).await.out;
     assert!(there.starts_with(&shown), "every fact came along");
-    assert_eq!(there[shown.len()..].lines().count(), 2, "and two more: it was carried here, and its mode is ask now");
+    assert_eq!(
+        there[shown.len()..].lines().count(),
+        2,
+        "and two more: it was carried here, and its mode is ask now"
+    );
     assert_eq!(other.run(&["sessions", "verify"]).await.code, 0);
     // Its folder is still there, so it can be gone on with, with the preamble it had.
     let on = other.run(&["resume", &id, "--prompt", "and more"]).await;
@@ -160,8 +189,21 @@ async fn a_session_is_carried_elsewhere_whole_and_found_again() {
     let text = std::fs::read_to_string(file).unwrap();
     for (what, changed) in [
         ("a changed word", text.replace("quails", "snails")),
-        ("a missing line", text.lines().enumerate().filter(|(n, _)| *n != 3).map(|(_, l)| format!("{l}\n")).collect()),
-        ("a missing blob", text.lines().filter(|l| !l.starts_with("{\"blob\"")).map(|l| format!("{l}\n")).collect()),
+        (
+            "a missing line",
+            text.lines()
+                .enumerate()
+                .filter(|(n, _)| *n != 3)
+                .map(|(_, l)| format!("{l}\n"))
+                .collect(),
+        ),
+        (
+            "a missing blob",
+            text.lines()
+                .filter(|l| !l.starts_with("{\"blob\""))
+                .map(|l| format!("{l}\n"))
+                .collect(),
+        ),
         ("a cut end", text.lines().take(9).map(|l| format!("{l}\n")).collect()),
     ] {
         std::fs::write(file, changed).unwrap();
@@ -190,14 +232,25 @@ async fn all_of_an_output_can_be_read_by_person_and_model() {
     let home = Home::with(&server);
     let ran = home.run(&["run", "--approve", "all", "go"]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let told = |n: usize| server.requests()[n]["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+    let told = |n: usize| {
+        server.requests()[n]["messages"].as_array().unwrap().last().unwrap()["content"].clone()
+    };
     let first = told(1).as_str().unwrap().to_owned();
-    assert!(first.contains(r#"to read them: view_file {"path":"call:1.0","first":67,"last":266}]"#), "{first}");
-    assert_eq!(told(2), "Read call:1.0 (lines 1000-1001 of 3002 total)\n\n1000  out 1000\n1001  out 1001");
+    assert!(
+        first.contains(r#"to read them: view_file {"path":"call:1.0","first":67,"last":266}]"#),
+        "{first}"
+    );
+    assert_eq!(
+        told(2),
+        "Read call:1.0 (lines 1000-1001 of 3002 total)\n\n1000  out 1000\n1001  out 1001"
+    );
     assert_eq!(told(3), "there was no call 9.0");
     let id = home.newest().await;
     let lines = async |args: &[&str]| home.run(args).await.out.lines().count();
     assert_eq!(lines(&["sessions", "output", &id, "1.0"]).await, 3002);
     assert_eq!(lines(&["sessions", "output", &id, "1.0", "--stream", "out"]).await, 3001);
-    assert_eq!(home.run(&["sessions", "output", &id, "1.0", "--stream", "err"]).await.out, "oops\n");
+    assert_eq!(
+        home.run(&["sessions", "output", &id, "1.0", "--stream", "err"]).await.out,
+        "oops\n"
+    );
 }

@@ -1,12 +1,13 @@
-//! The same commands with a person at a real terminal (a pty, driven by Python): words stream, questions are asked here.
+//! The same commands with a person at a real terminal (a pty, driven by Python): words stream,
+//! questions are asked here.
 
 use crate::Home;
 use crate::window::{Window, wait_for_fact};
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{ScriptedServer, Served};
 
-/// Runs the words in a pty and talks to them: each pair is a text to wait for and what to type then. A third word types
-/// before anything is asked.
+/// Runs the words in a pty and talks to them: each pair is a text to wait for and what to type
+/// then. A third word types before anything is asked.
 const TALK: &str = r#"
 import os, pty, sys, time, select, json
 argv, talk, early = json.loads(sys.argv[1])
@@ -52,7 +53,8 @@ async fn a_person_approves_declines_and_answers_where_they_sit() {
     let script = vec![
         Say::calls(&[("shell", r#"{"command":"echo one >> log"}"#)]).into(),
         Say::calls(&[("shell", r#"{"command":"echo two >> log"}"#)]).into(),
-        Say::calls(&[("ask_person", r#"{"question":"Which colour?","choices":["red","blue"]}"#)]).into(),
+        Say::calls(&[("ask_person", r#"{"question":"Which colour?","choices":["red","blue"]}"#)])
+            .into(),
         Say::text("All done now.").into(),
     ];
     let server = ScriptedServer::start(script).await;
@@ -62,25 +64,43 @@ async fn a_person_approves_declines_and_answers_where_they_sit() {
     assert_eq!(ran.code, 0, "{}", ran.out);
     assert_eq!(home.read("log"), "one\n");
     let told = server.requests().last().unwrap()["messages"].to_string();
-    assert!(told.contains("declined this call: rather three") && told.contains("\"content\":\"blue\""), "{told}");
-    assert_eq!(ran.out.matches("All done now.").count(), 1, "the answer is on the screen once: {}", ran.out);
-    assert_eq!(ran.out.matches("  1.0 shell").count(), 1, "a question is on the screen once: {}", ran.out);
+    assert!(
+        told.contains("declined this call: rather three") && told.contains("\"content\":\"blue\""),
+        "{told}"
+    );
+    assert_eq!(
+        ran.out.matches("All done now.").count(),
+        1,
+        "the answer is on the screen once: {}",
+        ran.out
+    );
+    assert_eq!(
+        ran.out.matches("  1.0 shell").count(),
+        1,
+        "a question is on the screen once: {}",
+        ran.out
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_typed_before_a_question_is_no_answer_to_it() {
-    let server =
-        ScriptedServer::start(vec![Say::calls(&[("shell", r#"{"command":"echo bad >> log"}"#)]).after(150).into()])
-            .await;
+    let server = ScriptedServer::start(vec![
+        Say::calls(&[("shell", r#"{"command":"echo bad >> log"}"#)]).after(150).into(),
+    ])
+    .await;
     let home = Home::with(&server);
-    let ran = talk(&home, &["run", "--sandbox", "off", "go"], &[("t NOTE", "n\n")], "y\ny\ny\n").await;
+    let ran =
+        talk(&home, &["run", "--sandbox", "off", "go"], &[("t NOTE", "n\n")], "y\ny\ny\n").await;
     assert_eq!(ran.code, 0, "{}", ran.out);
     assert_eq!(home.read("log"), "", "an early yes let the command run: {}", ran.out);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_at_a_question_leaves_it_standing() {
-    let server = ScriptedServer::start(vec![Say::calls(&[("shell", r#"{"command":"echo one >> log"}"#)]).into()]).await;
+    let server = ScriptedServer::start(vec![
+        Say::calls(&[("shell", r#"{"command":"echo one >> log"}"#)]).into(),
+    ])
+    .await;
     let home = Home::with(&server);
     let ran = talk(&home, &["run", "--sandbox", "off", "go"], &[("t NOTE", "\u{3}")], "").await;
     assert_eq!(ran.code, 130, "{}", ran.out);
@@ -90,7 +110,9 @@ async fn ctrl_c_at_a_question_leaves_it_standing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_is_a_question_where_somebody_can_answer() {
-    let steps = (0..3).map(|n| Say::calls(&[("view_file", &format!(r#"{{"path":"x{n}"}}"#))]).into()).collect();
+    let steps = (0..3)
+        .map(|n| Say::calls(&[("view_file", &format!(r#"{{"path":"x{n}"}}"#))]).into())
+        .collect();
     let server = ScriptedServer::start(steps).await;
     let home = Home::with(&server);
     let ran = talk(&home, &["run", "--max-steps", "2", "go"], &[("2 more?", "y\n")], "").await;
@@ -101,12 +123,17 @@ async fn a_limit_is_a_question_where_somebody_can_answer() {
 async fn a_model_cannot_write_control_sequences_to_the_terminal() {
     let evil = "\u{1b}]0;pwned\u{7}\u{1b}[2J\u{202e}evil";
     let args = serde_json::json!({"command": format!("printf x; # {evil}")}).to_string();
-    let script = vec![Say { text: evil.into(), ..Say::calls(&[("shell", &args)]) }.into(), Say::text(evil).into()];
+    let script = vec![
+        Say { text: evil.into(), ..Say::calls(&[("shell", &args)]) }.into(),
+        Say::text(evil).into(),
+    ];
     let server = ScriptedServer::start(script).await;
     let home = Home::with(&server);
     let ran = talk(&home, &["run", "--sandbox", "off", "go"], &[("t NOTE", "y\n")], "").await;
     assert!(
-        !ran.out.contains("\u{1b}]") && !ran.out.contains("\u{1b}[2J") && !ran.out.contains('\u{202e}'),
+        !ran.out.contains("\u{1b}]")
+            && !ran.out.contains("\u{1b}[2J")
+            && !ran.out.contains('\u{202e}'),
         "{:?}",
         ran.out
     );
@@ -116,7 +143,10 @@ async fn a_model_cannot_write_control_sequences_to_the_terminal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_by_a_call_is_shown_beside_words_that_streamed() {
-    let say = Say { text: "Here it is.".into(), ..Say::calls(&[("final_output", r#"{"answer":"The real answer."}"#)]) };
+    let say = Say {
+        text: "Here it is.".into(),
+        ..Say::calls(&[("final_output", r#"{"answer":"The real answer."}"#)])
+    };
     let server = ScriptedServer::start(vec![say.into()]).await;
     let home = Home::with(&server);
     let ran = talk(&home, &["run", "--sandbox", "off", "go"], &[], "").await;
@@ -126,7 +156,9 @@ async fn an_answer_by_a_call_is_shown_beside_words_that_streamed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_comes_late_sees_the_whole_answer_once() {
-    let server = ScriptedServer::start(vec![Served::from(Say::text("alpha beta gamma delta")).gated()]).await;
+    let server =
+        ScriptedServer::start(vec![Served::from(Say::text("alpha beta gamma delta")).gated()])
+            .await;
     let home = Home::with(&server);
     let owner = home.start(&["run", "go"]);
     server.wait_for(1).await;
@@ -138,14 +170,23 @@ async fn who_comes_late_sees_the_whole_answer_once() {
         server.open_gate(100);
     };
     let (ran, ()) = tokio::join!(watching, opening);
-    assert_eq!((ran.code, ran.out.matches("alpha beta gamma delta").count()), (0, 1), "{}", ran.out);
+    assert_eq!(
+        (ran.code, ran.out.matches("alpha beta gamma delta").count()),
+        (0, 1),
+        "{}",
+        ran.out
+    );
     assert!(owner.wait_with_output().unwrap().status.success());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_can_be_answered_at_a_door_that_only_watches() {
     let script = vec![
-        Say::calls(&[("shell", r#"{"command":"sleep 2"}"#), ("ask_person", r#"{"question":"Which colour?"}"#)]).into(),
+        Say::calls(&[
+            ("shell", r#"{"command":"sleep 2"}"#),
+            ("ask_person", r#"{"question":"Which colour?"}"#),
+        ])
+        .into(),
     ];
     let server = ScriptedServer::start(script).await;
     let home = Home::with(&server);
@@ -169,11 +210,17 @@ async fn a_question_can_be_answered_at_a_door_that_only_watches() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_cannot_write_past_us_to_the_terminal() {
-    let script = vec![Say::calls(&[("shell", r#"{"command":"echo hack''ed > /dev/tty; echo tried"}"#)]).into()];
+    let script = vec![
+        Say::calls(&[("shell", r#"{"command":"echo hack''ed > /dev/tty; echo tried"}"#)]).into(),
+    ];
     let server = ScriptedServer::start(script).await;
     let home = Home::with(&server);
     let ran = talk(&home, &["run", "--approve", "all", "go"], &[], "").await;
-    assert!(ran.code == 0 && ran.out.contains("tried") && !ran.out.contains("hacked"), "{}", ran.out);
+    assert!(
+        ran.code == 0 && ran.out.contains("tried") && !ran.out.contains("hacked"),
+        "{}",
+        ran.out
+    );
 }
 
 /// Holds W1: `dunnock "<task>"` at a terminal opens the terminal app with the task sent.

@@ -1,4 +1,5 @@
-//! A session that is carried to another machine: with its files, without its secrets, and as a stranger.
+//! A session that is carried to another machine: with its files, without its secrets, and as a
+//! stranger.
 
 use crate::replays::{call, replayed, says};
 use crate::{Home, Ran};
@@ -47,23 +48,41 @@ async fn a_session_goes_on_on_another_machine_and_is_proven_there() {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        std::fs::set_permissions(here.project().join("src/run.sh"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(
+            here.project().join("src/run.sh"),
+            std::fs::Permissions::from_mode(0o755),
+        )
+        .unwrap();
     }
     // Exit 3 on one machine ...
-    let ran = here.run(&["run", "--approve", "edits", "--verify", "grep -q fixed code.txt", "fix it"]).await;
+    let ran = here
+        .run(&["run", "--approve", "edits", "--verify", "grep -q fixed code.txt", "fix it"])
+        .await;
     assert_eq!(ran.code, 3, "{}", ran.err);
     let id = here.newest().await;
     let file = here.dir.path().join("session.jsonl");
     let ran = here.run(&["sessions", "export", &id, "--output", file.to_str().unwrap()]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(ran.err.contains("secrets were removed") && ran.err.contains("the file .env"), "{}", ran.err);
+    assert!(
+        ran.err.contains("secrets were removed") && ran.err.contains("the file .env"),
+        "{}",
+        ran.err
+    );
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(!text.contains(&key) && !text.contains("hunter2"), "a secret is in the export");
     // ... imported on another, with its files ...
     let there = Home::with(&server);
     let into = there.dir.path().join("into");
-    let ran =
-        there.run(&["sessions", "import", file.to_str().unwrap(), "--into", into.to_str().unwrap(), "--trust"]).await;
+    let ran = there
+        .run(&[
+            "sessions",
+            "import",
+            file.to_str().unwrap(),
+            "--into",
+            into.to_str().unwrap(),
+            "--trust",
+        ])
+        .await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     let read = |name: &str| std::fs::read_to_string(into.join(name)).unwrap_or_default();
     assert_eq!((read("code.txt").as_str(), read("notes.txt").as_str()), ("broken\n", "begun\n"));
@@ -71,7 +90,10 @@ async fn a_session_goes_on_on_another_machine_and_is_proven_there() {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        assert_eq!(std::fs::metadata(into.join("src/run.sh")).unwrap().permissions().mode() & 0o777, 0o755);
+        assert_eq!(
+            std::fs::metadata(into.join("src/run.sh")).unwrap().permissions().mode() & 0o777,
+            0o755
+        );
     }
     let (_, replay) = replayed(&there, &id, &["--log"]).await;
     assert_eq!(replay["same"], true, "{replay}");
@@ -79,19 +101,34 @@ async fn a_session_goes_on_on_another_machine_and_is_proven_there() {
     // ... approved, gone on with, and proven.
     let ran = there.run(&["approve", &id, "--go"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (0, "fixed\n"), "{}", ran.err);
-    assert!(ran.err.contains("proven by `grep -q fixed code.txt` (it failed before)"), "{}", ran.err);
+    assert!(
+        ran.err.contains("proven by `grep -q fixed code.txt` (it failed before)"),
+        "{}",
+        ran.err
+    );
     assert_eq!(read("code.txt"), "fixed\n");
     assert_eq!(here.read("code.txt"), "broken\n", "the first machine is as it was");
     let (_, replay) = replayed(&there, &id, &[]).await;
-    assert_eq!((replay["same"].as_bool(), replay["ran"].as_bool()), (Some(true), Some(true)), "{replay}");
+    assert_eq!(
+        (replay["same"].as_bool(), replay["ran"].as_bool()),
+        (Some(true), Some(true)),
+        "{replay}"
+    );
     let undone = there.run(&["undo", &id]).await;
     assert_eq!(undone.code, 0, "{}", undone.err);
-    assert_eq!((read("code.txt").as_str(), into.join("notes.txt").exists()), ("broken\n", false), "{}", undone.err);
+    assert_eq!(
+        (read("code.txt").as_str(), into.join("notes.txt").exists()),
+        ("broken\n", false),
+        "{}",
+        undone.err
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_stranger_sends_waits_for_the_person_and_brings_no_git_of_its_own() {
-    let server = ScriptedServer::start(vec![call("shell", json!({"command": "touch hi"})), says("done")]).await;
+    let server =
+        ScriptedServer::start(vec![call("shell", json!({"command": "touch hi"})), says("done")])
+            .await;
     let here = Home::with(&server);
     here.put("a.txt", "alpha\n");
     assert_eq!(here.run(&["run", "--approve", "ask", "--verify", "true", "go"]).await.code, 3);
@@ -113,7 +150,9 @@ async fn what_a_stranger_sends_waits_for_the_person_and_brings_no_git_of_its_own
     let full = Home::with(&server);
     full.put("mine.txt", "mine\n");
     let into = full.project();
-    let again = full.run(&["sessions", "import", file.to_str().unwrap(), "--into", into.to_str().unwrap()]).await;
+    let again = full
+        .run(&["sessions", "import", file.to_str().unwrap(), "--into", into.to_str().unwrap()])
+        .await;
     assert!(again.code == 2 && again.err.contains("is not empty"), "{}", again.err);
     // A state with a .git of its own, or with names that lead elsewhere, is refused as a whole.
     for bad in [".git", ".GIT", "..", "a/b", ".dunnock"] {
@@ -122,16 +161,20 @@ async fn what_a_stranger_sends_waits_for_the_person_and_brings_no_git_of_its_own
         let file = other.dir.path().join("s.jsonl");
         std::fs::write(&file, forged).unwrap();
         let into = other.dir.path().join("into");
-        let ran = other.run(&["sessions", "import", file.to_str().unwrap(), "--into", into.to_str().unwrap()]).await;
+        let ran = other
+            .run(&["sessions", "import", file.to_str().unwrap(), "--into", into.to_str().unwrap()])
+            .await;
         assert_ne!(ran.code, 0, "{bad} was taken in: {}", ran.out);
-        let left: Vec<_> =
-            std::fs::read_dir(&into).map(|all| all.flatten().map(|e| e.file_name()).collect()).unwrap_or_default();
+        let left: Vec<_> = std::fs::read_dir(&into)
+            .map(|all| all.flatten().map(|e| e.file_name()).collect())
+            .unwrap_or_default();
         assert!(left.is_empty(), "{bad}: {left:?}");
         assert!(!other.dir.path().join("b").exists());
     }
 }
 
-/// An export in which the top folder of every state has a name changed, and everything is sealed again.
+/// An export in which the top folder of every state has a name changed, and everything is sealed
+/// again.
 fn with_name(text: &str, from: &str, to: &str) -> String {
     use base64::Engine as _;
     let mut text = text.to_owned();
@@ -148,20 +191,29 @@ fn with_name(text: &str, from: &str, to: &str) -> String {
             // A folder: the format, then entries with the length of each name before it.
             let mut old = (from.len() as u32).to_le_bytes().to_vec();
             old.extend(from.as_bytes());
-            let Some(at) = bytes.windows(old.len()).position(|window| window == old) else { continue };
+            let Some(at) = bytes.windows(old.len()).position(|window| window == old) else {
+                continue;
+            };
             let mut new = bytes[..at].to_vec();
             new.extend((to.len() as u32).to_le_bytes());
             new.extend(to.as_bytes());
             new.extend(&bytes[at + old.len()..]);
             let name = dunnock_proto::Hash::of(&new).to_string();
             let encoded = base64::engine::general_purpose::STANDARD.encode(&new);
-            changed =
-                Some((line.to_owned(), json!({"blob": name, "base64": encoded}).to_string(), hash.to_owned(), name));
+            changed = Some((
+                line.to_owned(),
+                json!({"blob": name, "base64": encoded}).to_string(),
+                hash.to_owned(),
+                name,
+            ));
             break;
         }
         let Some((line, with, old, new)) = changed else { return text };
-        text =
-            forged(&text.replace(&line, &with).replace(&format!("files:{old}"), &format!("files:{new}")), "\u{0}", "");
+        text = forged(
+            &text.replace(&line, &with).replace(&format!("files:{old}"), &format!("files:{new}")),
+            "\u{0}",
+            "",
+        );
     }
 }
 
@@ -181,7 +233,8 @@ fn folder(entries: &[(u8, &str, u32, dunnock_proto::Hash)]) -> Vec<u8> {
     out
 }
 
-/// An export whose states of files are replaced by one made of these objects, the last of which is the topmost folder.
+/// An export whose states of files are replaced by one made of these objects, the last of which is
+/// the topmost folder.
 fn with_objects(text: &str, objects: &[Vec<u8>]) -> String {
     use base64::Engine as _;
     let mut lines = text.lines();
@@ -219,7 +272,8 @@ async fn states_of_a_stranger_filled_the_memory_and_brought_programs_that_run_as
     here.put("a.txt", "alpha\n");
     assert_eq!(here.run(&["run", "go"]).await.code, 0);
     let text = here.run(&["sessions", "export", &here.newest().await]).await.out;
-    // Forty folders, each of which names the next one twice: more names than there are grains of sand.
+    // Forty folders, each of which names the next one twice: more names than there are grains of
+    // sand.
     let mut objects = vec![folder(&[])];
     for _ in 0..40 {
         let below = Hash::of(objects.last().unwrap());
@@ -228,7 +282,11 @@ async fn states_of_a_stranger_filled_the_memory_and_brought_programs_that_run_as
     let began = std::time::Instant::now();
     let (home, ran) = imported(&server, &with_objects(&text, &objects), &[]).await;
     assert!(ran.code == 1 && ran.err.contains("too many files"), "{}", ran.err);
-    dunnock_testkit::timing::figure("an import of too many names", began.elapsed(), std::time::Duration::from_secs(60));
+    dunnock_testkit::timing::figure(
+        "an import of too many names",
+        began.elapsed(),
+        std::time::Duration::from_secs(60),
+    );
     assert_eq!(home.run(&["sessions", "list", "--json"]).await.out, "", "nothing was taken in");
     // Folders within folders within folders.
     let mut objects = vec![folder(&[])];
@@ -244,14 +302,17 @@ async fn states_of_a_stranger_filled_the_memory_and_brought_programs_that_run_as
     let top = folder(&[(b'd', "open", 0o777, Hash::of(&inner))]);
     let (home, ran) = imported(&server, &with_objects(&text, &[bytes, inner, top]), &[]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let mode =
-        |name: &str| std::fs::metadata(home.dir.path().join("into").join(name)).unwrap().permissions().mode() & 0o7777;
+    let mode = |name: &str| {
+        std::fs::metadata(home.dir.path().join("into").join(name)).unwrap().permissions().mode()
+            & 0o7777
+    };
     assert_eq!((mode("open"), mode("open/tool")), (0o755, 0o755));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_proven_elsewhere_was_believed_here() {
-    let script = vec![call("write_file", json!({"path": "b.txt", "content": "good\n"})), says("done")];
+    let script =
+        vec![call("write_file", json!({"path": "b.txt", "content": "good\n"})), says("done")];
     let server = ScriptedServer::start(script).await;
     for secret in [false, true] {
         let here = Home::with(&server);
@@ -259,7 +320,8 @@ async fn what_was_proven_elsewhere_was_believed_here() {
         if secret {
             here.put(".env", "TOKEN=hunter2hunter2\n");
         }
-        let ran = here.run(&["run", "--approve", "all", "--verify", "grep -q good b.txt", "go"]).await;
+        let ran =
+            here.run(&["run", "--approve", "all", "--verify", "grep -q good b.txt", "go"]).await;
         assert_eq!(ran.code, 0, "{}", ran.err);
         let id = here.newest().await;
         let text = here.run(&["sessions", "export", &id]).await.out;
@@ -286,7 +348,8 @@ async fn secrets_without_a_form_and_in_bytes_that_are_no_text_left_with_an_expor
     let key = format!("ghp_{}", "aB3".repeat(14));
     let read = json!({"command": format!("cat .env .npmrc; printf '\\377\\n'; for i in $(seq 4000); do echo line $i; done; echo {key}")});
     let quoted = json!({"command": "grep -r '-----BEGIN RSA PRIVATE KEY-----' . ; true"});
-    let server = ScriptedServer::start(vec![call("shell", read), call("shell", quoted), says("done")]).await;
+    let server =
+        ScriptedServer::start(vec![call("shell", read), call("shell", quoted), says("done")]).await;
     let here = Home::with(&server);
     here.put(".env", "TOKEN=\"hunter2hunter2\"\nDEBUG=1\n");
     here.put(".npmrc", "//registry/:_authToken=s3cr3ts3cr3t\n");
@@ -312,7 +375,8 @@ async fn secrets_without_a_form_and_in_bytes_that_are_no_text_left_with_an_expor
     }
     let whole = here.run(&["sessions", "export", &id, "--keep-secrets"]).await.out;
     assert!(whole.contains("hunter2hunter2"));
-    // What is left is a log like any other: its arguments are JSON, it checks, and its decisions are the same.
+    // What is left is a log like any other: its arguments are JSON, it checks, and its decisions
+    // are the same.
     let (there, ran) = imported(&server, &text, &["--trust"]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     let (ran, json) = replayed(&there, &id, &["--log"]).await;
@@ -321,7 +385,9 @@ async fn secrets_without_a_form_and_in_bytes_that_are_no_text_left_with_an_expor
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fact_that_nobody_would_decide_now_was_taken_as_given() {
-    let server = ScriptedServer::start(vec![call("shell", json!({"command": "touch x"})), says("done")]).await;
+    let server =
+        ScriptedServer::start(vec![call("shell", json!({"command": "touch x"})), says("done")])
+            .await;
     let here = Home::with(&server);
     here.put("a.txt", "alpha\n");
     assert_eq!(here.run(&["run", "--approve", "ask", "go"]).await.code, 3);
@@ -344,7 +410,8 @@ async fn a_fact_that_nobody_would_decide_now_was_taken_as_given() {
         record.envelope.seq = n as u64;
         *line = serde_json::to_string(&record).unwrap();
     }
-    let (there, ran) = imported(&server, &forged(&(lines.join("\n") + "\n"), "\u{0}", ""), &["--trust"]).await;
+    let (there, ran) =
+        imported(&server, &forged(&(lines.join("\n") + "\n"), "\u{0}", ""), &["--trust"]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     let (ran, json) = replayed(&there, &id, &["--log"]).await;
     assert_eq!(ran.code, 1, "{json}");

@@ -1,4 +1,5 @@
-//! "Done" means proven: every way in which a check can end, with its verdict, its exit code and its receipt.
+//! "Done" means proven: every way in which a check can end, with its verdict, its exit code and its
+//! receipt.
 
 use crate::{Home, Ran};
 use dunnock_testkit::fixture;
@@ -56,8 +57,15 @@ struct Scene {
 }
 
 fn scenes() -> Vec<Scene> {
-    let scene =
-        |name, script, verify, ends, checks, closing| Scene { name, script, verify, config: "", ends, checks, closing };
+    let scene = |name, script, verify, ends, checks, closing| Scene {
+        name,
+        script,
+        verify,
+        config: "",
+        ends,
+        checks,
+        closing,
+    };
     vec![
         scene(
             "passes at once",
@@ -76,10 +84,12 @@ fn scenes() -> Vec<Scene> {
             "proven by `grep -q good a.txt` (it failed before)",
         ),
         scene(
-            // A counter outside of the folder: the files are the same, and the end is another. The first run is before the work.
+            // A counter outside of the folder: the files are the same, and the end is another. The
+            // first run is before the work.
             "flaky",
             vec![write("a.txt", "x\n"), says("done"), says("I changed nothing")],
-            &["n=$(cat \"$HOME/n\" 2>/dev/null || echo 0); echo $((n + 1)) > \"$HOME/n\"; test $n -ge 2"],
+            &["n=$(cat \"$HOME/n\" 2>/dev/null || echo 0); echo $((n + 1)) > \"$HOME/n\"; test \
+               $n -ge 2"],
             (0, "proven"),
             &[(true, 2, false)],
             "flaky",
@@ -187,15 +197,25 @@ async fn every_end_of_a_check_has_its_verdict_exit_and_receipt() {
         let rows: Vec<(bool, u64, Option<bool>)> = rows
             .iter()
             .map(|row| {
-                (row["passed"].as_bool().unwrap(), row["tries"].as_u64().unwrap(), row["passed_before"].as_bool())
+                (
+                    row["passed"].as_bool().unwrap(),
+                    row["tries"].as_u64().unwrap(),
+                    row["passed_before"].as_bool(),
+                )
             })
             .collect();
-        let wanted: Vec<(bool, u64, Option<bool>)> =
-            scene.checks.iter().map(|(passed, tries, before)| (*passed, u64::from(*tries), Some(*before))).collect();
+        let wanted: Vec<(bool, u64, Option<bool>)> = scene
+            .checks
+            .iter()
+            .map(|(passed, tries, before)| (*passed, u64::from(*tries), Some(*before)))
+            .collect();
         assert_eq!(rows, wanted, "{name}");
         for (row, command) in receipt["checks"].as_array().unwrap().iter().zip(scene.verify) {
             assert_eq!(row["command"], *command, "{name}");
-            assert!(row["tree"].as_str().is_some_and(|tree| tree.starts_with("files:")), "{name}: {row}");
+            assert!(
+                row["tree"].as_str().is_some_and(|tree| tree.starts_with("files:")),
+                "{name}: {row}"
+            );
             assert_eq!(row["flaky"], name == "flaky", "{name}");
             assert!(row["exit"].is_number() || name == "hangs", "{name}: {row}");
         }
@@ -204,14 +224,19 @@ async fn every_end_of_a_check_has_its_verdict_exit_and_receipt() {
         let again = home.run(&["resume", "--json"]).await;
         let last: Value = serde_json::from_str(again.out.lines().last().unwrap()).unwrap();
         if scene.ends.0 == 0 {
-            assert_eq!((again.code, &last["verdict"]), (0, &Value::from(scene.ends.1)), "{name}: {last}");
+            assert_eq!(
+                (again.code, &last["verdict"]),
+                (0, &Value::from(scene.ends.1)),
+                "{name}: {last}"
+            );
         }
         println!("verdict {:<10} exit {}  {name}", scene.ends.1, scene.ends.0);
     }
 }
 
 async fn with_slow_check() -> (ScriptedServer, Home) {
-    let server = ScriptedServer::start(vec![write("a.txt", "good\n"), says("done"), says("done")]).await;
+    let server =
+        ScriptedServer::start(vec![write("a.txt", "good\n"), says("done"), says("done")]).await;
     let home = Home::with(&server);
     home.set("baseline = \"off\"\n");
     (server, home)
@@ -236,13 +261,15 @@ fn ended(child: std::process::Child) -> Ran {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_that_was_cancelled_proves_nothing_and_one_that_was_killed_runs_again() {
     // A stamp in a folder that does not count shows that the check runs.
-    let check = "mkdir -p .cache && touch .cache/CACHEDIR.TAG; touch .cache/began; test -f .cache/go || sleep 60; grep -q good a.txt";
+    let check = "mkdir -p .cache && touch .cache/CACHEDIR.TAG; touch .cache/began; test -f \
+                 .cache/go || sleep 60; grep -q good a.txt";
     for kill in [false, true] {
         let (_server, home) = with_slow_check().await;
         let child = home.start(&["run", "--approve", "all", "--verify", check, "do it"]);
         until(&home, ".cache/began").await;
         let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
-        let signal = if kill { rustix::process::Signal::KILL } else { rustix::process::Signal::INT };
+        let signal =
+            if kill { rustix::process::Signal::KILL } else { rustix::process::Signal::INT };
         rustix::process::kill_process(pid, signal).unwrap();
         let ran = ended(child);
         let name = if kill { "killed during" } else { "cancelled" };
@@ -262,7 +289,10 @@ async fn a_check_that_was_cancelled_proves_nothing_and_one_that_was_killed_runs_
 async fn files_changed_after_the_proof_make_it_stale_and_back_again() {
     let server = ScriptedServer::start(vec![write("a.txt", "good\n"), says("done")]).await;
     let home = Home::with(&server);
-    assert_eq!(home.run(&["run", "--approve", "all", "--verify", "grep -q good a.txt", "go"]).await.code, 0);
+    assert_eq!(
+        home.run(&["run", "--approve", "all", "--verify", "grep -q good a.txt", "go"]).await.code,
+        0
+    );
     assert_eq!(receipt(&home, "proven").await["verdict"], "proven");
     home.put("a.txt", "good, and more\n");
     let stale = receipt(&home, "changed after the proof").await;
@@ -284,7 +314,12 @@ async fn a_receipt_tells_task_model_cost_changes_approvals_and_base_and_no_key()
         }
         .into(),
         Say {
-            usage: dunnock_proto::Usage { input: 1000, cached: 400, output: 50, ..Default::default() },
+            usage: dunnock_proto::Usage {
+                input: 1000,
+                cached: 400,
+                output: 50,
+                ..Default::default()
+            },
             ..Say::text("done")
         }
         .into(),
@@ -295,7 +330,10 @@ async fn a_receipt_tells_task_model_cost_changes_approvals_and_base_and_no_key()
     home.put("a.txt", "one\n");
     let git = |args: &[&str]| {
         let mut command = home.command_of("git".as_ref(), args);
-        command.env("GIT_AUTHOR_NAME", "t").env("GIT_AUTHOR_EMAIL", "t@e").env("GIT_COMMITTER_NAME", "t");
+        command
+            .env("GIT_AUTHOR_NAME", "t")
+            .env("GIT_AUTHOR_EMAIL", "t@e")
+            .env("GIT_COMMITTER_NAME", "t");
         let done = command.env("GIT_COMMITTER_EMAIL", "t@e").output().unwrap();
         assert!(done.status.success(), "{done:?}");
         String::from_utf8(done.stdout).unwrap().trim().to_owned()
@@ -308,7 +346,10 @@ async fn a_receipt_tells_task_model_cost_changes_approvals_and_base_and_no_key()
     let ran = home.run(&["run", "--approve", "ask", "--sandbox", "off", &task]).await;
     assert_eq!(ran.code, 3, "{}", ran.err);
     let waiting = receipt(&home, "waiting").await;
-    assert_eq!((&waiting["state"], &waiting["approvals"][0]["answer"]), (&Value::from("waiting"), &Value::Null));
+    assert_eq!(
+        (&waiting["state"], &waiting["approvals"][0]["answer"]),
+        (&Value::from("waiting"), &Value::Null)
+    );
     assert_eq!(home.run(&["approve", &home.newest().await, "--go"]).await.code, 3);
     let last = home.run(&["approve", &home.newest().await, "--go"]).await;
     assert_eq!(last.code, 0, "{}", last.err);
@@ -316,7 +357,11 @@ async fn a_receipt_tells_task_model_cost_changes_approvals_and_base_and_no_key()
     assert_eq!(receipt["base"], head.as_str());
     assert_eq!(receipt["models"], serde_json::json!(["script/scripted"]), "{receipt}");
     assert_eq!(receipt["steps"], 3);
-    assert_eq!(receipt["usd"].as_f64(), Some(0.0017), "200, 200, 600 + 200 + 500 millionths: {receipt}");
+    assert_eq!(
+        receipt["usd"].as_f64(),
+        Some(0.0017),
+        "200, 200, 600 + 200 + 500 millionths: {receipt}"
+    );
     let changes: Vec<String> = receipt["changes"]
         .as_array()
         .unwrap()
@@ -331,9 +376,17 @@ async fn a_receipt_tells_task_model_cost_changes_approvals_and_base_and_no_key()
     assert!(!markdown.contains(&key) && !receipt.to_string().contains(&key), "{markdown}");
     assert!(markdown.contains("> # not a heading") && markdown.contains("$0.0017"), "{markdown}");
     let cost = home.run(&["cost"]).await;
-    assert!(cost.out.contains("session") && cost.out.contains("$0.0017") && cost.out.contains("today"), "{}", cost.out);
+    assert!(
+        cost.out.contains("session") && cost.out.contains("$0.0017") && cost.out.contains("today"),
+        "{}",
+        cost.out
+    );
     let rows = home.run(&["cost", "--json"]).await;
-    let rows: Vec<Value> = rows.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let rows: Vec<Value> =
+        rows.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(rows.len(), 5, "three steps, the session, the day: {rows:?}");
-    assert_eq!((rows[2]["tokens_cached"].as_u64(), rows[4]["usd"].as_f64()), (Some(400), Some(0.0017)));
+    assert_eq!(
+        (rows[2]["tokens_cached"].as_u64(), rows[4]["usd"].as_f64()),
+        (Some(400), Some(0.0017))
+    );
 }

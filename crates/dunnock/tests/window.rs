@@ -1,4 +1,5 @@
-//! The terminal app in a real terminal: tmux, keys sent to it, the screen read back; and beside it what the log says.
+//! The terminal app in a real terminal: tmux, keys sent to it, the screen read back; and beside it
+//! what the log says.
 
 use crate::{Home, KEY};
 use dunnock_testkit::model::Say;
@@ -23,12 +24,25 @@ impl Window {
     pub fn named(home: &Home, name: &str, columns: u16, rows: u16) -> Self {
         let window = Self { dir: home.dir.path().to_path_buf(), name: name.into() };
         let shell = format!(
-            "cd {} && exec env -i PATH=\"$PATH\" HOME={} SCRIPT_KEY={KEY} TERM=screen-256color PS1='$ ' bash --norc --noprofile",
+            "cd {} && exec env -i PATH=\"$PATH\" HOME={} SCRIPT_KEY={KEY} TERM=screen-256color \
+             PS1='$ ' bash --norc --noprofile",
             home.project().display(),
             home.dir.path().display()
         );
         let (columns, rows) = (columns.to_string(), rows.to_string());
-        window.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &columns, "-y", &rows, "-s", "s", &shell]);
+        window.tmux(&[
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            &columns,
+            "-y",
+            &rows,
+            "-s",
+            "s",
+            &shell,
+        ]);
         window.tmux(&["set-option", "-g", "history-limit", "50000"]);
         window.wait_for("$ ");
         window
@@ -50,14 +64,23 @@ impl Window {
             .iter()
             .any(|text| self.screen().contains(text))
         {
-            assert!(began.elapsed() < Duration::from_secs(60), "it does not start: {}", self.screen());
+            assert!(
+                began.elapsed() < Duration::from_secs(60),
+                "it does not start: {}",
+                self.screen()
+            );
             std::thread::sleep(Duration::from_millis(30));
         }
     }
 
     fn tmux(&self, args: &[&str]) -> String {
         let mut command = Command::new("tmux");
-        command.env_remove("TMUX").env("TMUX_TMPDIR", &self.dir).arg("-L").arg(&self.name).args(args);
+        command
+            .env_remove("TMUX")
+            .env("TMUX_TMPDIR", &self.dir)
+            .arg("-L")
+            .arg(&self.name)
+            .args(args);
         let out = command.output().unwrap();
         String::from_utf8_lossy(&out.stdout).into_owned()
     }
@@ -169,7 +192,8 @@ fn asking(server: &ScriptedServer) -> Home {
 /// Holds T1: the answer streams in a real terminal.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_typed_streams_and_is_approved() {
-    let last = Served::from(Say::text("It says **hello**. And then it says some more words.")).gated();
+    let last =
+        Served::from(Say::text("It says **hello**. And then it says some more words.")).gated();
     let server = ScriptedServer::start(vec![shell("echo hello >> log").into(), last]).await;
     let home = asking(&server);
     let window = Window::open(&home, "");
@@ -179,7 +203,9 @@ async fn a_task_is_typed_streams_and_is_approved() {
     window.wait_for_question("Run this command");
     let screen = window.screen();
     assert!(
-        screen.contains("echo hello >> log") && screen.contains("n decline") && screen.contains("> say hello"),
+        screen.contains("echo hello >> log")
+            && screen.contains("n decline")
+            && screen.contains("> say hello"),
         "{screen}"
     );
     assert_eq!(home.read("log"), "", "it waits");
@@ -201,7 +227,9 @@ async fn a_task_is_typed_streams_and_is_approved() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_is_declined_with_a_note() {
-    let server = ScriptedServer::start(vec![shell("echo bad >> log").into(), Say::text("Then not.").into()]).await;
+    let server =
+        ScriptedServer::start(vec![shell("echo bad >> log").into(), Say::text("Then not.").into()])
+            .await;
     let home = asking(&server);
     let window = Window::open(&home, "");
     window.type_in("go");
@@ -216,12 +244,16 @@ async fn a_call_is_declined_with_a_note() {
     assert_eq!(of(&log, "replied")["note"], "rather with make");
     assert_eq!(home.read("log"), "");
     assert!(server.requests()[1].to_string().contains("rather with make"), "the model is told");
-    assert!(window.all().contains("note: rather with make") || window.all().contains("(rather with make)"));
+    assert!(
+        window.all().contains("note: rather with make")
+            || window.all().contains("(rather with make)")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn always_shows_its_rule_and_then_asks_no_more() {
-    let script = vec![shell("touch a.one").into(), shell("touch a.two").into(), Say::text("Both.").into()];
+    let script =
+        vec![shell("touch a.one").into(), shell("touch a.two").into(), Say::text("Both.").into()];
     let server = ScriptedServer::start(script).await;
     let home = asking(&server);
     let window = Window::open(&home, "");
@@ -234,9 +266,14 @@ async fn always_shows_its_rule_and_then_asks_no_more() {
     window.key("Enter");
     window.wait_for("Both.");
     let log = wait_for_fact(&home, "ended").await;
-    assert_eq!((count(&log, "asked"), count(&log, "granted")), (1, 1), "the second one did not ask");
+    assert_eq!(
+        (count(&log, "asked"), count(&log, "granted")),
+        (1, 1),
+        "the second one did not ask"
+    );
     assert!(home.project().join("a.two").exists());
-    let rules = std::fs::read_to_string(home.dir.path().join(".config/dunnock/rules.toml")).unwrap();
+    let rules =
+        std::fs::read_to_string(home.dir.path().join(".config/dunnock/rules.toml")).unwrap();
     assert!(rules.contains("touch"), "{rules}");
 }
 
@@ -258,7 +295,8 @@ async fn esc_stops_and_more_words_steer() {
     window.wait_for("Steered.");
     window.wait("rest", |s| s.matches("undo: /undo").count() >= 2);
     let log = facts(&home).await;
-    let why: Vec<&Value> = log.iter().filter(|(kind, _)| kind == "ended").map(|(_, body)| &body["reason"]).collect();
+    let why: Vec<&Value> =
+        log.iter().filter(|(kind, _)| kind == "ended").map(|(_, body)| &body["reason"]).collect();
     assert_eq!(why, ["stopped", "done"]);
     assert_eq!(of(&log, "finished")["outcome"], "interrupted");
     let told = server.requests()[1].to_string();
@@ -278,7 +316,10 @@ async fn words_typed_while_a_command_runs_are_told_at_the_next_step() {
     window.type_in("also leap years");
     window.key("Enter");
     window.wait_for("Heard.");
-    assert!(server.requests()[1].to_string().contains("also leap years"), "without stopping anything");
+    assert!(
+        server.requests()[1].to_string().contains("also leap years"),
+        "without stopping anything"
+    );
     let log = wait_for_fact(&home, "ended").await;
     assert_eq!((count(&log, "prompted"), count(&log, "interrupt_requested")), (2, 0));
 }
@@ -325,7 +366,8 @@ async fn the_model_is_switched_and_the_last_task_undone() {
 /// Holds T4: kept across runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn history_and_a_fresh_session_across_runs() {
-    let server = ScriptedServer::start(vec![Say::text("One.").into(), Say::text("Two.").into()]).await;
+    let server =
+        ScriptedServer::start(vec![Say::text("One.").into(), Say::text("Two.").into()]).await;
     let home = Home::with(&server);
     let window = Window::open(&home, "");
     window.type_in("the first thing");
@@ -337,8 +379,9 @@ async fn history_and_a_fresh_session_across_runs() {
     window.start("");
     window.key("Up");
     window.key("Up");
-    window
-        .wait("the prompt of before", |s| s.trim_end().lines().rev().take(4).any(|l| l.contains("> the first thing")));
+    window.wait("the prompt of before", |s| {
+        s.trim_end().lines().rev().take(4).any(|l| l.contains("> the first thing"))
+    });
     window.key("C-u");
     window.key("C-r");
     window.type_in("first");
@@ -374,7 +417,8 @@ async fn a_storm_of_resizes_while_it_streams_leaves_every_word_once() {
     let all = window.all();
     let missing: Vec<&String> = words.iter().filter(|w| !all.contains(*w)).collect();
     assert!(missing.is_empty(), "lost: {missing:?}\n{all}");
-    let twice: Vec<&String> = words.iter().filter(|w| all.matches(w.as_str()).count() > 1).collect();
+    let twice: Vec<&String> =
+        words.iter().filter(|w| all.matches(w.as_str()).count() > 1).collect();
     assert!(twice.is_empty(), "twice: {twice:?}\n{all}");
     let screen = window.screen();
     assert_eq!(screen.matches("what next?").count(), 1, "one field: {screen}");
@@ -400,7 +444,11 @@ async fn a_megabyte_is_pasted_folded_and_sent_whole() {
     window.wait_for("Read.");
     let log = wait_for_fact(&home, "ended").await;
     let sent = of(&log, "prompted")["text"].as_str().unwrap().to_owned();
-    assert!(sent.len() > 1_000_000 && sent.starts_with(line) && sent.ends_with("what is it?"), "{}", sent.len());
+    assert!(
+        sent.len() > 1_000_000 && sent.starts_with(line) && sent.ends_with("what is it?"),
+        "{}",
+        sent.len()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -417,7 +465,9 @@ async fn suspended_and_brought_back() {
     window.wait_for("in the 2nd shell");
     window.type_in("fg");
     window.key("Enter");
-    window.wait("the field", |s| s.trim_end().lines().rev().take(3).any(|l| l.contains("> half a thou")));
+    window.wait("the field", |s| {
+        s.trim_end().lines().rev().take(3).any(|l| l.contains("> half a thou"))
+    });
     window.type_in("ght");
     window.key("Enter");
     window.wait_for("Back.");
@@ -428,7 +478,9 @@ async fn suspended_and_brought_back() {
 /// R22, R23: the terminal goes away while a question stands.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_terminal_that_is_closed_at_a_question_leaves_it_standing() {
-    let server = ScriptedServer::start(vec![shell("echo one >> log").into(), Say::text("Done.").into()]).await;
+    let server =
+        ScriptedServer::start(vec![shell("echo one >> log").into(), Say::text("Done.").into()])
+            .await;
     let home = asking(&server);
     let window = Window::open(&home, "");
     window.type_in("go");
@@ -448,7 +500,9 @@ async fn a_terminal_that_is_closed_at_a_question_leaves_it_standing() {
 /// Holds W6: pending calls survive a restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_and_a_draft_survive_kill_9() {
-    let server = ScriptedServer::start(vec![shell("echo one >> log").into(), Say::text("Done.").into()]).await;
+    let server =
+        ScriptedServer::start(vec![shell("echo one >> log").into(), Say::text("Done.").into()])
+            .await;
     let home = asking(&server);
     let window = Window::open(&home, "");
     window.type_in("go");
@@ -464,7 +518,9 @@ async fn a_question_and_a_draft_survive_kill_9() {
     window.start("");
     window.wait_for("Resumed “go”");
     let both = |s: &str| {
-        s.rsplit("Resumed").next().is_some_and(|s| s.contains("> and then do th") && s.contains("echo one >> log"))
+        s.rsplit("Resumed")
+            .next()
+            .is_some_and(|s| s.contains("> and then do th") && s.contains("echo one >> log"))
     };
     let screen = window.wait("both", both);
     assert!(screen.contains("pending 1 question, below"), "{screen}");
@@ -490,13 +546,18 @@ async fn nothing_is_left_behind_after_quitting() {
     window.key("C-c");
     window.wait_for("dunnock open --resume");
     wait_for_no_process(&home).await;
-    let sockets: Vec<_> = files_below(home.dir.path()).into_iter().filter(|p| p.ends_with(".sock")).collect();
+    let sockets: Vec<_> =
+        files_below(home.dir.path()).into_iter().filter(|p| p.ends_with(".sock")).collect();
     assert!(sockets.is_empty(), "{sockets:?}");
     // The terminal is as it was.
     window.type_in("stty -a | grep -oE -- ' -?(icanon|echo|isig) ' | tr -d '\\n'; echo .");
     window.key("Enter");
     window.wait_for(" icanon");
-    assert!(!window.screen().contains("-icanon") && !window.screen().contains("-echo "), "{}", window.screen());
+    assert!(
+        !window.screen().contains("-icanon") && !window.screen().contains("-echo "),
+        "{}",
+        window.screen()
+    );
     let log = facts(&home).await;
     assert_eq!(of(&log, "ended")["reason"], "stopped");
     // Nor of a command of the person's own.
@@ -538,7 +599,12 @@ async fn two_terminals_and_a_run_on_one_session() {
     let yes = of(&log, "replied")["answer"] == "yes";
     assert_eq!(home.read("log"), if yes { "one\n" } else { "" });
     let seen = crate::told(watching.wait_with_output().unwrap());
-    assert!(seen.out.contains("Everybody saw this.") && seen.code == 0, "{} {}", seen.code, seen.out);
+    assert!(
+        seen.out.contains("Everybody saw this.") && seen.code == 0,
+        "{} {}",
+        seen.code,
+        seen.out
+    );
     first.key("C-d");
     first.wait_for("continue: dunnock");
     // The other one takes over, and the session goes on.
@@ -568,7 +634,11 @@ async fn a_panic_gives_the_terminal_back() {
     window.type_in("stty -a | grep -oE -- ' -?(icanon|echo|isig) ' | tr -d '\\n'; echo .");
     window.key("Enter");
     window.wait_for(" icanon");
-    assert!(!window.screen().contains("-icanon") && !window.screen().contains("-echo "), "{}", window.screen());
+    assert!(
+        !window.screen().contains("-icanon") && !window.screen().contains("-echo "),
+        "{}",
+        window.screen()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -580,8 +650,9 @@ async fn the_first_run_without_a_model_says_what_to_do_and_plays_the_tour() {
     window.type_in("do something");
     window.key("Enter");
     window.wait_for("no model is selected yet");
-    window
-        .wait("the words are given back", |s| s.trim_end().lines().rev().take(3).any(|l| l.contains("> do something")));
+    window.wait("the words are given back", |s| {
+        s.trim_end().lines().rev().take(3).any(|l| l.contains("> do something"))
+    });
     window.key("C-u");
     window.type_in("/demo");
     window.key("Enter");
@@ -604,8 +675,11 @@ async fn without_a_terminal_it_says_what_to_do() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lines_for_screen_readers() {
-    let server =
-        ScriptedServer::start(vec![shell("echo one >> log").into(), Say::text("Said **plainly**.").into()]).await;
+    let server = ScriptedServer::start(vec![
+        shell("echo one >> log").into(),
+        Say::text("Said **plainly**.").into(),
+    ])
+    .await;
     let home = asking(&server);
     let window = Window::shell(&home, 80, 24);
     window.type_in(&format!("{} --plain", env!("CARGO_BIN_EXE_dunnock")));
@@ -669,11 +743,16 @@ fn processes(home: &Home) -> Vec<i32> {
         let env = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         let named = name.to_string_lossy().contains("dunnock");
         let cwd = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
-        let here = cwd == home.project() && !name.ends_with("bash") && !name.to_string_lossy().contains("tmux");
-        (named && cwd == home.project()) || (here && String::from_utf8_lossy(&env).contains(&marker))
+        let here = cwd == home.project()
+            && !name.ends_with("bash")
+            && !name.to_string_lossy().contains("tmux");
+        (named && cwd == home.project())
+            || (here && String::from_utf8_lossy(&env).contains(&marker))
     };
     let all = std::fs::read_dir("/proc").unwrap().flatten();
-    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(|pid| ours(*pid)).collect()
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| ours(*pid))
+        .collect()
 }
 
 async fn wait_for_no_process(home: &Home) {

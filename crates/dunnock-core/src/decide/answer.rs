@@ -4,14 +4,17 @@ use super::Draft;
 use crate::input::EffectOutcome as Outcome;
 use crate::state::{Phase, Stage};
 use dunnock_proto::{
-    CompactionFailed, EndReason, Failure, Owner, PreambleSet, Refused, Reserved, RewindFailed, Rewound, TimerFired,
+    CompactionFailed, EndReason, Failure, Owner, PreambleSet, Refused, Reserved, RewindFailed,
+    Rewound, TimerFired,
 };
 
 impl Draft<'_> {
     pub(super) fn report(&mut self, owner: Owner, work: Outcome) -> Result<(), Refused> {
         let thinking = self.s.phase == Phase::Thinking;
         match work {
-            Outcome::PreambleSet(preamble) if !self.s.preamble_fits() && preamble.model == self.s.config.model => {
+            Outcome::PreambleSet(preamble)
+                if !self.s.preamble_fits() && preamble.model == self.s.config.model =>
+            {
                 self.record(PreambleSet { preamble });
             }
             Outcome::PreambleFailed { model, error }
@@ -23,7 +26,10 @@ impl Draft<'_> {
                 self.end_held(EndReason::Failed { error });
             }
             Outcome::OutboxWritten(handed)
-                if thinking && handed.step == self.s.step && self.s.awaiting_reply().is_none() && !self.s.stopping =>
+                if thinking
+                    && handed.step == self.s.step
+                    && self.s.awaiting_reply().is_none()
+                    && !self.s.stopping =>
             {
                 self.record(handed);
             }
@@ -38,14 +44,18 @@ impl Draft<'_> {
                     failed.lost = self.s.unknown_beyond(&failed.usage);
                 }
                 let error = failed.error.clone();
-                let (again, interrupted) = (failed.retry_at.is_some(), failed.failure == Failure::Interrupted);
+                let (again, interrupted) =
+                    (failed.retry_at.is_some(), failed.failure == Failure::Interrupted);
                 self.record(failed);
                 if !again && !self.s.stopping && !self.can_shrink() {
-                    let why = if interrupted { EndReason::Stopped } else { EndReason::Failed { error } };
+                    let why =
+                        if interrupted { EndReason::Stopped } else { EndReason::Failed { error } };
                     self.end(why);
                 }
             }
-            Outcome::Output(finished) if self.s.call(finished.call).map(|c| c.stage) == Some(Stage::Started(owner)) => {
+            Outcome::Output(finished)
+                if self.s.call(finished.call).map(|c| c.stage) == Some(Stage::Started(owner)) =>
+            {
                 self.record(finished);
             }
             Outcome::Checkpointed(kept) if self.s.dirty == Some(kept.mark) => {
@@ -54,7 +64,9 @@ impl Draft<'_> {
                 self.record(kept);
                 if lost {
                     // Without a checkpoint of the current files, the rewind could not be undone.
-                    let error = format!("a checkpoint of the current files could not be saved first: {note}");
+                    let error = format!(
+                        "a checkpoint of the current files could not be saved first: {note}"
+                    );
                     self.record(RewindFailed { error });
                 }
             }
@@ -64,7 +76,9 @@ impl Draft<'_> {
                 self.tell_of_rewind();
             }
             Outcome::RewindFailed(failed) if self.restoring() => self.record(failed),
-            Outcome::Baselined(done) if self.s.baseline_due() == Some(&done.tree) && done.of == self.s.checks() => {
+            Outcome::Baselined(done)
+                if self.s.baseline_due() == Some(&done.tree) && done.of == self.s.checks() =>
+            {
                 self.record(done);
             }
             Outcome::Compacted(done) if self.compacting(done.upto) => {
@@ -72,14 +86,26 @@ impl Draft<'_> {
                 if done.after < done.before {
                     self.record(done);
                 } else {
-                    let error = format!("it would not be shorter: {} bytes before, {} after", done.before, done.after);
-                    self.record(CompactionFailed { usage: done.usage, ..CompactionFailed::because(error) });
+                    let error = format!(
+                        "it would not be shorter: {} bytes before, {} after",
+                        done.before, done.after
+                    );
+                    self.record(CompactionFailed {
+                        usage: done.usage,
+                        ..CompactionFailed::because(error)
+                    });
                 }
                 self.after_shrinking(stopped);
             }
-            Outcome::CompactionFailed(failed) if matches!(self.s.phase, Phase::Compacting { .. }) => {
+            Outcome::CompactionFailed(failed)
+                if matches!(self.s.phase, Phase::Compacting { .. }) =>
+            {
                 let stopped = self.s.stopping;
-                let lost = if failed.incomplete { self.s.unknown_beyond(&failed.usage) } else { Reserved::default() };
+                let lost = if failed.incomplete {
+                    self.s.unknown_beyond(&failed.usage)
+                } else {
+                    Reserved::default()
+                };
                 self.record(CompactionFailed { lost, ..failed });
                 self.after_shrinking(stopped);
             }

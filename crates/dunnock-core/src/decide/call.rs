@@ -5,8 +5,8 @@ use crate::input::Previews;
 use crate::policy::Verdict;
 use crate::state::{Call, Stage};
 use dunnock_proto::{
-    Access, Allowed, AllowedBy, Approval, AskPersonArgs, Asked, CallId, Class, Finished, Isolation, Outcome, PlanArgs,
-    Planned, QuestionId, QuestionKind, Role,
+    Access, Allowed, AllowedBy, Approval, AskPersonArgs, Asked, CallId, Class, Finished, Isolation,
+    Outcome, PlanArgs, Planned, QuestionId, QuestionKind, Role,
 };
 use std::sync::Arc;
 
@@ -22,7 +22,10 @@ impl Draft<'_> {
     pub(super) fn judge_calls(&mut self, mut previews: Previews) {
         for (n, call) in self.s.calls.clone().into_iter().enumerate() {
             if n >= MOST_CALLS {
-                let why = format!("not run: an answer has at most {MOST_CALLS} calls; make the rest in the next one");
+                let why = format!(
+                    "not run: an answer has at most {MOST_CALLS} calls; make the rest in the next \
+                     one"
+                );
                 self.finish(call.id, Outcome::NotRun, &why);
                 continue;
             }
@@ -31,7 +34,11 @@ impl Draft<'_> {
                 continue;
             }
             let Some(role) = call.role else {
-                self.finish(call.id, Outcome::NotRun, &format!("there is no tool {}", call.part.tool));
+                self.finish(
+                    call.id,
+                    Outcome::NotRun,
+                    &format!("there is no tool {}", call.part.tool),
+                );
                 continue;
             };
             match role {
@@ -61,9 +68,14 @@ impl Draft<'_> {
                     Verdict::Allow { by, access } => self.allow(&call, by, None, access, None),
                     Verdict::Ask(approval) => {
                         let preview = previews.remove(&call.id.index).unwrap_or_default();
-                        self.ask(QuestionKind::Approval(Box::new(Approval { preview, ..approval })));
+                        self.ask(QuestionKind::Approval(Box::new(Approval {
+                            preview,
+                            ..approval
+                        })));
                     }
-                    Verdict::Deny(reason) => self.finish(call.id, Outcome::NotRun, &format!("not allowed: {reason}")),
+                    Verdict::Deny(reason) => {
+                        self.finish(call.id, Outcome::NotRun, &format!("not allowed: {reason}"))
+                    }
                 },
             }
         }
@@ -71,7 +83,14 @@ impl Draft<'_> {
 
     /// Allows the call with exactly this access, isolated at least as well as was `shown` (or as
     /// now, if nobody was asked).
-    pub(super) fn allow(&mut self, call: &Call, by: AllowedBy, shown: Option<Isolation>, access: Access, args: Args) {
+    pub(super) fn allow(
+        &mut self,
+        call: &Call,
+        by: AllowedBy,
+        shown: Option<Isolation>,
+        access: Access,
+        args: Args,
+    ) {
         let hash = call.hash_with(args.as_ref());
         let level = (call.class == Class::Command).then(|| shown.unwrap_or(self.s.level()));
         self.record(Allowed { call: call.id, by, args, hash, isolation: level, access });

@@ -5,7 +5,8 @@ use crate::effect::cut_step;
 use crate::input::Claim;
 use crate::state::{Phase, Stage};
 use dunnock_proto::{
-    CallId, CompactionFailed, Failure, Mode, Outcome, OwnerChanged, QuestionKind, Refused, Reserved, StepFailed,
+    CallId, CompactionFailed, Failure, Mode, Outcome, OwnerChanged, QuestionKind, Refused,
+    Reserved, StepFailed,
 };
 
 impl Draft<'_> {
@@ -16,14 +17,24 @@ impl Draft<'_> {
         if self.s.owner.is_some_and(|seat| seat.owner == owner) {
             return Err(Refused::Invalid);
         }
-        let begun: Vec<CallId> =
-            self.s.calls.iter().filter(|c| matches!(c.stage, Stage::Started(_))).map(|c| c.id).collect();
+        let begun: Vec<CallId> = self
+            .s
+            .calls
+            .iter()
+            .filter(|c| matches!(c.stage, Stage::Started(_)))
+            .map(|c| c.id)
+            .collect();
         let lost = if self.s.asks_model() { self.s.reserved } else { Reserved::default() };
         self.record(OwnerChanged { owner, isolation: level, platform, app, lost });
-        let (again, unknown): (Vec<CallId>, Vec<CallId>) =
-            begun.into_iter().partition(|id| self.s.call(*id).is_some_and(|c| c.stage == Stage::Allowed));
+        let (again, unknown): (Vec<CallId>, Vec<CallId>) = begun
+            .into_iter()
+            .partition(|id| self.s.call(*id).is_some_and(|c| c.stage == Stage::Allowed));
         for call in &unknown {
-            self.finish(*call, Outcome::Unknown, "outcome unknown: the agent was restarted while this ran");
+            self.finish(
+                *call,
+                Outcome::Unknown,
+                "outcome unknown: the agent was restarted while this ran",
+            );
         }
         if self.s.stopping {
             for call in again {
@@ -40,7 +51,9 @@ impl Draft<'_> {
         } else if self.s.asks_model() && self.breaks_budget(self.s.reserved) {
             // The request may have been answered and paid for; sending it again would exceed the
             // budget.
-            let error = "the request was not sent again after a restart: the budget does not cover it".to_owned();
+            let error = "the request was not sent again after a restart: the budget does not \
+                         cover it"
+                .to_owned();
             if self.s.phase == Phase::Thinking {
                 self.record(StepFailed::unsent(self.s.step, Failure::Transport, error));
             } else {

@@ -3,8 +3,9 @@
 use super::Draft;
 use crate::state::{Call, Phase, Stage};
 use dunnock_proto::{
-    Access, AllowedBy, CallId, CheckCalled, Class, CompactionStarted, EndReason, Ended, InterruptRequested, Proof,
-    QuestionKind, Recovery, Reserved, Role, StepStarted, Strength, VerifyArgs,
+    Access, AllowedBy, CallId, CheckCalled, Class, CompactionStarted, EndReason, Ended,
+    InterruptRequested, Proof, QuestionKind, Recovery, Reserved, Role, StepStarted, Strength,
+    VerifyArgs,
 };
 use std::sync::Arc;
 
@@ -17,7 +18,11 @@ impl Draft<'_> {
         match self.s.phase {
             Phase::Acting if !self.s.calls_open() => self.after_calls(),
             Phase::Ready => self.next_step(),
-            Phase::Rest | Phase::Thinking | Phase::Acting | Phase::Compacting { .. } | Phase::Rewinding { .. } => {}
+            Phase::Rest
+            | Phase::Thinking
+            | Phase::Acting
+            | Phase::Compacting { .. }
+            | Phase::Rewinding { .. } => {}
         }
     }
 
@@ -33,8 +38,11 @@ impl Draft<'_> {
             return self.after_plan();
         }
         let checked = self.s.calls.iter().any(|c| c.harness);
-        let said_done = self.s.calls.iter().all(|c| c.harness)
-            || self.s.calls.iter().any(|c| c.role == Some(Role::Final) && c.stage == Stage::Finished { ok: true });
+        let said_done =
+            self.s.calls.iter().all(|c| c.harness)
+                || self.s.calls.iter().any(|c| {
+                    c.role == Some(Role::Final) && c.stage == Stage::Finished { ok: true }
+                });
         // In a copy-and-paste session the chat sees no result before the next round, so failures
         // next to a "done" must be sent first.
         let failed = |c: &Call| !c.harness && c.stage == Stage::Finished { ok: false };
@@ -61,7 +69,9 @@ impl Draft<'_> {
                     self.next_step()
                 }
             }
-            Proof::Proven | Proof::Failed | Proof::None if self.s.config.verify.is_empty() => self.end(EndReason::Done),
+            Proof::Proven | Proof::Failed | Proof::None if self.s.config.verify.is_empty() => {
+                self.end(EndReason::Done)
+            }
             Proof::Proven | Proof::Failed | Proof::None if self.s.baseline_due().is_some() => {}
             Proof::Proven | Proof::Failed | Proof::None => self.verify(),
         }
@@ -72,10 +82,18 @@ impl Draft<'_> {
         let tried = self.s.tried + 1;
         let first = self.s.calls.len();
         for (n, command) in self.s.config.clone().verify.iter().enumerate() {
-            let id = CallId { step: self.s.step, index: u16::try_from(first + n).unwrap_or(u16::MAX) };
+            let id =
+                CallId { step: self.s.step, index: u16::try_from(first + n).unwrap_or(u16::MAX) };
             let args: Arc<str> = VerifyArgs { command: command.clone() }.text().into();
             let (class, recovery) = (Class::Command, Recovery::Repeat);
-            self.record(CheckCalled { call: id, tool: "verify".into(), args, tried, class, recovery });
+            self.record(CheckCalled {
+                call: id,
+                tool: "verify".into(),
+                args,
+                tried,
+                class,
+                recovery,
+            });
             if let Some(call) = self.s.call(id).cloned() {
                 self.allow(&call, AllowedBy::Harness, None, Access::NOTHING, None);
             }
@@ -91,7 +109,10 @@ impl Draft<'_> {
             return;
         }
         if self.s.steps_left == 0 {
-            return self.ask_or_end(QuestionKind::Limit { steps: self.s.config.max_steps }, EndReason::Limit);
+            return self.ask_or_end(
+                QuestionKind::Limit { steps: self.s.config.max_steps },
+                EndReason::Limit,
+            );
         }
         let reserved = self.s.reserve();
         if self.breaks_budget(reserved) {

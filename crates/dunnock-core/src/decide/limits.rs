@@ -8,7 +8,9 @@ impl Draft<'_> {
     /// Whether a request with this reservation would exceed the limit of the session or of the day.
     pub(super) fn breaks_budget(&self, reserved: Reserved) -> bool {
         let (s, budget) = (&self.s, &self.s.config.budget);
-        let over = |bound: Option<u64>, used: u64| bound.is_some_and(|b| used > b.saturating_mul(1 + s.extended));
+        let over = |bound: Option<u64>, used: u64| {
+            bound.is_some_and(|b| used > b.saturating_mul(1 + s.extended))
+        };
         over(budget.tokens, s.spent.tokens.saturating_add(reserved.tokens))
             || over(budget.micros, s.spent.micros.saturating_add(reserved.micros))
             || over(budget.ms, s.spent.ms)
@@ -29,7 +31,9 @@ impl Draft<'_> {
         // again after a step or two.
         let (strength, bar) = match s.compacted {
             None => (Strength::Shorten, u64::from(s.config.compact_at)),
-            Some(Strength::Shorten) => (Strength::Summarise, u64::from(s.config.compact_at) * 4 / 5),
+            Some(Strength::Shorten) => {
+                (Strength::Summarise, u64::from(s.config.compact_at) * 4 / 5)
+            }
             Some(Strength::Summarise) => return None,
         };
         // If the conversation itself is short, something else fills the window, and compacting
@@ -41,7 +45,9 @@ impl Draft<'_> {
         if !(full || s.overflowed) {
             return None;
         }
-        let short = |then: u64| s.window().is_none_or(|window| s.context.saturating_sub(then) <= window / 8);
+        let short = |then: u64| {
+            s.window().is_none_or(|window| s.context.saturating_sub(then) <= window / 8)
+        };
         let first = s.bounds.iter().find(|(_, then)| !s.overflowed && short(*then));
         first.or(s.bounds.last()).map(|(upto, _)| (strength, *upto))
     }
@@ -59,8 +65,9 @@ impl Draft<'_> {
             // An unattended planner ends only at its limit.
             (_, true) if self.s.config.planner.is_some() && !self.s.config.attended => false,
             (_, false) => {
-                let text = "You are making no progress: the same calls gave the same results as before, \
-                            and no file changed. Try something else, or say what is blocking you.";
+                let text = "You are making no progress: the same calls gave the same results as \
+                            before, and no file changed. Try something else, or say what is \
+                            blocking you.";
                 self.record(Noticed { stalled: true, ..Noticed::plain(text) });
                 false
             }

@@ -9,10 +9,16 @@ impl Draft<'_> {
     pub(super) fn drop_behind_a_failure(&mut self) {
         let actions = self.s.calls.iter().filter(|c| !c.harness);
         let behind = actions.skip_while(|c| c.stage != Stage::Finished { ok: false });
-        let left: Vec<CallId> =
-            behind.filter(|c| matches!(c.stage, Stage::Asked | Stage::Allowed)).map(|c| c.id).collect();
+        let left: Vec<CallId> = behind
+            .filter(|c| matches!(c.stage, Stage::Asked | Stage::Allowed))
+            .map(|c| c.id)
+            .collect();
         for call in left {
-            self.finish(call, Outcome::NotRun, "not run: an earlier action of this plan did not succeed");
+            self.finish(
+                call,
+                Outcome::NotRun,
+                "not run: an earlier action of this plan did not succeed",
+            );
         }
     }
 

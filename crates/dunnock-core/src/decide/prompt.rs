@@ -3,7 +3,9 @@
 use super::Draft;
 use crate::apply::is_done;
 use crate::state::Phase;
-use dunnock_proto::{Command, CompactionStarted, Configured, Continued, Prompted, Refused, Revoked, Strength, Titled};
+use dunnock_proto::{
+    Command, CompactionStarted, Configured, Continued, Prompted, Refused, Revoked, Strength, Titled,
+};
 
 impl Draft<'_> {
     pub(super) fn command(&mut self, command: Command) -> Result<(), Refused> {
@@ -19,7 +21,9 @@ impl Draft<'_> {
                 Some(why) if !is_done(why) => self.record(Continued {}),
                 Some(_) | None => return Err(Refused::NothingToContinue),
             },
-            Command::Reply { question, hash, answer, note } => self.reply(question, hash, answer, note)?,
+            Command::Reply { question, hash, answer, note } => {
+                self.reply(question, hash, answer, note)?
+            }
             Command::Interrupt => match self.s.phase {
                 Phase::Rest => return Err(Refused::NothingToContinue),
                 Phase::Rewinding { .. } => return Err(Refused::Busy),
@@ -30,14 +34,20 @@ impl Draft<'_> {
             },
             Command::Rewind { to, scope, force } => self.rewind(to, scope, force)?,
             Command::Compact => {
-                let free = self.s.phase == Phase::Rest || (self.s.due() && self.s.questions.is_empty());
+                let free =
+                    self.s.phase == Phase::Rest || (self.s.due() && self.s.questions.is_empty());
                 let reserved = self.s.reserve();
                 match self.s.bounds.last() {
                     _ if !free || self.s.stopping => return Err(Refused::Busy),
                     None => return Err(Refused::NothingToContinue),
                     Some(_) if self.breaks_budget(reserved) => return Err(Refused::Budget),
                     Some(&(upto, _)) => {
-                        self.record(CompactionStarted { upto, strength: Strength::Summarise, asked: true, reserved });
+                        self.record(CompactionStarted {
+                            upto,
+                            strength: Strength::Summarise,
+                            asked: true,
+                            reserved,
+                        });
                     }
                 }
             }

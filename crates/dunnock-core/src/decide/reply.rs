@@ -3,7 +3,10 @@
 use super::Draft;
 use crate::policy;
 use crate::state::Call;
-use dunnock_proto::{AllowedBy, Answer, EndReason, Granted, Hash, Outcome, QuestionId, QuestionKind, Refused, Replied};
+use dunnock_proto::{
+    AllowedBy, Answer, EndReason, Granted, Hash, Outcome, QuestionId, QuestionKind, Refused,
+    Replied,
+};
 use std::sync::Arc;
 
 impl Draft<'_> {
@@ -70,8 +73,12 @@ impl Draft<'_> {
                 let (outcome, text): (Outcome, Arc<str>) = match answer {
                     Answer::Text { text } => (Outcome::Done, text),
                     Answer::Yes => (Outcome::Done, "yes".into()),
-                    Answer::No => (Outcome::Declined { note }, "the person chose not to answer".into()),
-                    Answer::Always { .. } | Answer::Edit { .. } => return Err(Refused::InvalidAnswer),
+                    Answer::No => {
+                        (Outcome::Declined { note }, "the person chose not to answer".into())
+                    }
+                    Answer::Always { .. } | Answer::Edit { .. } => {
+                        return Err(Refused::InvalidAnswer);
+                    }
                 };
                 self.record(replied);
                 self.finish(*call, outcome, &text);
@@ -89,7 +96,9 @@ impl Draft<'_> {
                         QuestionKind::Limit { .. } => self.end_held(EndReason::Limit),
                         QuestionKind::Budget => self.end_held(EndReason::Budget),
                         QuestionKind::Stalled { .. } => self.end_held(EndReason::Stopped),
-                        QuestionKind::Trust { .. } | QuestionKind::Approval(_) | QuestionKind::Person { .. } => {}
+                        QuestionKind::Trust { .. }
+                        | QuestionKind::Approval(_)
+                        | QuestionKind::Person { .. } => {}
                     }
                 }
                 Answer::Always { .. } | Answer::Edit { .. } | Answer::Text { .. } => {

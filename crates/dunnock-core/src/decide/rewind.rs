@@ -9,7 +9,12 @@ use crate::state::Phase;
 use dunnock_proto::{Noticed, Refused, RewindRequested, RewindTo, Rewound, Scope, Seq, Span};
 
 impl Draft<'_> {
-    pub(super) fn rewind(&mut self, to: RewindTo, scope: Scope, force: bool) -> Result<(), Refused> {
+    pub(super) fn rewind(
+        &mut self,
+        to: RewindTo,
+        scope: Scope,
+        force: bool,
+    ) -> Result<(), Refused> {
         // A pending checkpoint must be saved first: otherwise it would be unclear who made the
         // changes.
         if self.s.phase != Phase::Rest || self.s.dirty.is_some() {
@@ -17,7 +22,9 @@ impl Draft<'_> {
         }
         let visible = self.s.visible();
         let (talk, files) = match to {
-            RewindTo::Event(at) if within(&visible, at) => (cut_after(&visible, at), self.now.tree_at.clone()),
+            RewindTo::Event(at) if within(&visible, at) => {
+                (cut_after(&visible, at), self.now.tree_at.clone())
+            }
             RewindTo::Event(_) => return Err(Refused::NoSuchPoint),
             RewindTo::Undo => {
                 let undo = self.s.undo.clone().ok_or(Refused::NoSuchPoint)?;
@@ -45,11 +52,12 @@ impl Draft<'_> {
     pub(super) fn tell_of_rewind(&mut self) {
         let text = match self.s.undo.as_ref().map(|undo| undo.scope) {
             Some(Scope::Files) => {
-                "The person restored files to an earlier state. Read them again before you rely on them."
+                "The person restored files to an earlier state. Read them again before you rely on \
+                 them."
             }
             Some(Scope::Conversation) => {
-                "The person rewound part of the conversation; file changes made in it were not undone. \
-                 Read files again before you rely on them."
+                "The person rewound part of the conversation; file changes made in it were not \
+                 undone. Read files again before you rely on them."
             }
             Some(Scope::Both) | None => return,
         };

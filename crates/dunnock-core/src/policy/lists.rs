@@ -67,7 +67,9 @@ pub fn of_edit(path: &str) -> Findings {
     if names.iter().any(|name| NEVER.contains(&name.as_str())) {
         found.never = Some("edit tools never write to .git or .dunnock".into());
     }
-    let within = |known: &[&str]| names.windows(known.len()).any(|part| part.iter().zip(known).all(|(a, b)| a == b));
+    let within = |known: &[&str]| {
+        names.windows(known.len()).any(|part| part.iter().zip(known).all(|(a, b)| a == b))
+    };
     if let Some(known) = PROTECTED.iter().chain(SPOKEN).find(|known| within(known)) {
         found.reasons.push(Reason::EditsProtected { file: known.join("/") });
     }
@@ -94,7 +96,9 @@ pub fn is_invisible(c: char) -> bool {
 #[must_use]
 pub fn is_secret(path: &str) -> bool {
     let name = base(path).to_ascii_lowercase();
-    let example = [".example", ".sample", ".template", ".dist", ".defaults"].iter().any(|end| name.ends_with(end));
+    let example = [".example", ".sample", ".template", ".dist", ".defaults"]
+        .iter()
+        .any(|end| name.ends_with(end));
     (name == ".env" || name.starts_with(".env.")) && !example
 }
 
@@ -174,9 +178,11 @@ fn everything(word: &Word, line: &CommandLine) -> bool {
 }
 
 fn is_disk(path: &str) -> bool {
-    let harmless = ["null", "zero", "full", "random", "urandom", "tty", "stdin", "stdout", "stderr", "ptmx"];
+    let harmless =
+        ["null", "zero", "full", "random", "urandom", "tty", "stdin", "stdout", "stderr", "ptmx"];
     path.strip_prefix("/dev/").is_some_and(|name| {
-        !harmless.contains(&name) && !["fd/", "pts/", "shm/", "tcp/", "udp/"].iter().any(|p| name.starts_with(p))
+        !harmless.contains(&name)
+            && !["fd/", "pts/", "shm/", "tcp/", "udp/"].iter().any(|p| name.starts_with(p))
     })
 }
 
@@ -190,27 +196,35 @@ fn never(command: &Simple, line: &CommandLine) -> Option<String> {
         return Some("it would overwrite a disk".into());
     }
     match name {
-        "rm" if flag(command, &['r', 'R'], "recursive") && all() => {
-            Some("it would delete a whole system or home folder, or could if a variable is empty".into())
-        }
+        "rm" if flag(command, &['r', 'R'], "recursive") && all() => Some(
+            "it would delete a whole system or home folder, or could if a variable is empty".into(),
+        ),
         "chmod" | "chown" | "chgrp" if flag(command, &['R'], "recursive") && all() => {
             Some("it would change permissions or owners of a whole system or home folder".into())
         }
         "dd" if args.iter().any(|w| w.text.strip_prefix("of=").is_some_and(is_disk)) => {
             Some("it would overwrite a disk".into())
         }
-        "wipefs" | "fdisk" | "sfdisk" | "cfdisk" | "gdisk" | "parted" | "mkswap" | "cryptsetup" | "blkdiscard"
-        | "shred"
+        "wipefs" | "fdisk" | "sfdisk" | "cfdisk" | "gdisk" | "parted" | "mkswap" | "cryptsetup"
+        | "blkdiscard" | "shred"
             if args.iter().any(|w| is_disk(&w.text)) =>
         {
             Some("it would overwrite a disk".into())
         }
-        name if name == "mkfs" || name.starts_with("mkfs.") => Some("it would overwrite a disk".into()),
-        "shutdown" | "reboot" | "halt" | "poweroff" => Some("it would shut down or restart the machine".into()),
+        name if name == "mkfs" || name.starts_with("mkfs.") => {
+            Some("it would overwrite a disk".into())
+        }
+        "shutdown" | "reboot" | "halt" | "poweroff" => {
+            Some("it would shut down or restart the machine".into())
+        }
         "init" | "telinit" if args.iter().any(|w| matches!(w.text.as_str(), "0" | "6")) => {
             Some("it would shut down or restart the machine".into())
         }
-        "systemctl" if args.iter().any(|w| matches!(w.text.as_str(), "poweroff" | "reboot" | "halt" | "kexec")) => {
+        "systemctl"
+            if args
+                .iter()
+                .any(|w| matches!(w.text.as_str(), "poweroff" | "reboot" | "halt" | "kexec")) =>
+        {
             Some("it would shut down or restart the machine".into())
         }
         _ => None,
@@ -225,7 +239,8 @@ pub(crate) fn git(command: &Simple) -> Option<(&str, Vec<&str>)> {
     }
     loop {
         match words.next()? {
-            "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--exec-path" | "--config-env" => {
+            "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--exec-path"
+            | "--config-env" => {
                 words.next()?;
             }
             word if word.starts_with('-') => {}
@@ -272,9 +287,12 @@ const GIT_READS: &[&str] = &[
 /// Whether a git command discards work.
 fn destroys(sub: &str, rest: &[&str]) -> bool {
     let said = |words: &[&str]| rest.iter().any(|w| words.contains(w));
-    let short = |c: char| rest.iter().any(|w| w.starts_with('-') && !w.starts_with("--") && w.contains(c));
+    let short =
+        |c: char| rest.iter().any(|w| w.starts_with('-') && !w.starts_with("--") && w.contains(c));
     let long = |name: &str| {
-        rest.iter().any(|w| w.len() > 3 && w.starts_with("--") && name.starts_with(w.split('=').next().unwrap_or(w)))
+        rest.iter().any(|w| {
+            w.len() > 3 && w.starts_with("--") && name.starts_with(w.split('=').next().unwrap_or(w))
+        })
     };
     match sub {
         "reset" => long("--hard") || long("--merge") || long("--keep"),
@@ -282,7 +300,9 @@ fn destroys(sub: &str, rest: &[&str]) -> bool {
         "checkout" => said(&["--", "."]) || short('f') || long("--force"),
         "restore" => !(long("--staged") || short('S')) || long("--worktree") || short('W'),
         "stash" => said(&["drop", "clear"]),
-        "branch" => short('D') || (short('d') || long("--delete")) && (short('f') || long("--force")),
+        "branch" => {
+            short('D') || (short('d') || long("--delete")) && (short('f') || long("--force"))
+        }
         "tag" => short('d') || long("--delete"),
         "reflog" => said(&["expire", "delete"]),
         "gc" | "prune" => sub == "prune" || long("--prune"),
@@ -321,7 +341,11 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
         if remote {
             ask(
                 Reason::ContactsRemote { command: format!("git {sub}") },
-                NETWORK.and(if sub == "push" || sub == "pull" { PROTECTED_FILES } else { Access::NOTHING }),
+                NETWORK.and(if sub == "push" || sub == "pull" {
+                    PROTECTED_FILES
+                } else {
+                    Access::NOTHING
+                }),
             );
         }
         let writes_config = match sub {
@@ -346,13 +370,16 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
         }
     }
     if name == "rm" && flag(command, &['r', 'R'], "recursive") {
-        let whole = |w: &&&str| matches!(w.trim_end_matches('/'), "." | ".." | "*" | "./*" | ".git" | "./.git");
+        let whole = |w: &&&str| {
+            matches!(w.trim_end_matches('/'), "." | ".." | "*" | "./*" | ".git" | "./.git")
+        };
         if args.iter().any(|w| whole(&w)) {
             ask(Reason::DeletesFolder, PROTECTED_FILES);
         }
     }
     // Commands that name a secret.
-    let talks_only = matches!(name, "echo" | "printf" | "ls" | "test" | "[" | "stat" | "git" | "find" | "fd");
+    let talks_only =
+        matches!(name, "echo" | "printf" | "ls" | "test" | "[" | "stat" | "git" | "find" | "fd");
     // A search pattern is not a file.
     let pattern = if matches!(name, "grep" | "rg") { first } else { "" };
     let pieces = |text: &str| text.split(['=', '@', ':', ',']).any(is_secret);
@@ -365,22 +392,28 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
     }
     // Commands that contact other machines.
     let url = |w: &&str| w.contains("://") && !w.starts_with("file:");
-    let loopback =
-        |w: &str| ["127.0.0.1", "localhost", "[::1]", "0.0.0.0"].iter().any(|host| w.contains(&format!("//{host}")));
+    let loopback = |w: &str| {
+        ["127.0.0.1", "localhost", "[::1]", "0.0.0.0"]
+            .iter()
+            .any(|host| w.contains(&format!("//{host}")))
+    };
     let network = match name {
         // A server started by the same line runs in the same sandbox.
         "curl" | "wget" | "http" | "https" | "xh" => {
             let urls: Vec<&&str> = args.iter().filter(|w| url(w)).collect();
-            let bare_host =
-                urls.is_empty() && args.iter().any(|w| !w.starts_with('-') && w.contains('.') && !w.contains("file:"));
-            !(beside && !urls.is_empty() && urls.iter().all(|w| loopback(w))) && (!urls.is_empty() || bare_host)
+            let bare_host = urls.is_empty()
+                && args
+                    .iter()
+                    .any(|w| !w.starts_with('-') && w.contains('.') && !w.contains("file:"));
+            !(beside && !urls.is_empty() && urls.iter().all(|w| loopback(w)))
+                && (!urls.is_empty() || bare_host)
         }
         "ssh" | "sftp" | "mosh" | "telnet" | "ftp" | "nc" | "ncat" | "netcat" | "socat" => true,
         "scp" | "rsync" => args.iter().any(|w| w.contains(':')),
-        "gh" | "glab" | "hub" | "aws" | "gcloud" | "az" | "s3cmd" | "gsutil" | "doctl" | "heroku" | "fly"
-        | "flyctl" | "vercel" | "netlify" | "firebase" | "kubectl" | "helm" | "terraform" | "tofu" | "pulumi"
-        | "ansible" | "ansible-playbook" | "twine" | "psql" | "mysql" | "mariadb" | "mongosh" | "mongo"
-        | "redis-cli" => true,
+        "gh" | "glab" | "hub" | "aws" | "gcloud" | "az" | "s3cmd" | "gsutil" | "doctl"
+        | "heroku" | "fly" | "flyctl" | "vercel" | "netlify" | "firebase" | "kubectl" | "helm"
+        | "terraform" | "tofu" | "pulumi" | "ansible" | "ansible-playbook" | "twine" | "psql"
+        | "mysql" | "mariadb" | "mongosh" | "mongo" | "redis-cli" => true,
         "npm" | "pnpm" | "yarn" | "bun" => {
             one(&[
                 "install",
@@ -405,16 +438,45 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
         }
         "pip" | "pip3" => matches!(first, "install" | "download" | "index" | "search"),
         "uv" => matches!(first, "add" | "sync" | "lock" | "pip" | "tool" | "publish"),
-        "poetry" | "pipenv" | "pdm" => matches!(first, "add" | "install" | "update" | "lock" | "publish" | "sync"),
-        "cargo" => {
-            matches!(first, "add" | "install" | "update" | "fetch" | "publish" | "search" | "login" | "yank" | "owner")
+        "poetry" | "pipenv" | "pdm" => {
+            matches!(first, "add" | "install" | "update" | "lock" | "publish" | "sync")
         }
-        "go" => matches!(first, "get" | "install") || (first == "mod" && has(&["download", "tidy"])),
-        "gem" | "bundle" | "composer" => matches!(first, "install" | "update" | "push" | "add" | "require"),
-        "brew" | "apt" | "apt-get" | "dnf" | "yum" | "pacman" | "apk" | "zypper" | "snap" | "flatpak" => true,
+        "cargo" => {
+            matches!(
+                first,
+                "add"
+                    | "install"
+                    | "update"
+                    | "fetch"
+                    | "publish"
+                    | "search"
+                    | "login"
+                    | "yank"
+                    | "owner"
+            )
+        }
+        "go" => {
+            matches!(first, "get" | "install") || (first == "mod" && has(&["download", "tidy"]))
+        }
+        "gem" | "bundle" | "composer" => {
+            matches!(first, "install" | "update" | "push" | "add" | "require")
+        }
+        "brew" | "apt" | "apt-get" | "dnf" | "yum" | "pacman" | "apk" | "zypper" | "snap"
+        | "flatpak" => true,
         _ => false,
     };
-    let local = ["--version", "-V", "version", "--help", "help", "fmt", "validate", "lint", "template", "completion"];
+    let local = [
+        "--version",
+        "-V",
+        "version",
+        "--help",
+        "help",
+        "fmt",
+        "validate",
+        "lint",
+        "template",
+        "completion",
+    ];
     if network && !args.first().is_some_and(|w| local.contains(w)) {
         ask(Reason::UsesNetwork { program: name.to_owned() }, NETWORK);
     }
@@ -454,8 +516,10 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
         ask(Reason::ActsOnMachine { program: name.to_owned() }, UNSANDBOXED);
     }
     if matches!(level, Isolation::B | Isolation::C) {
-        let texts = args.iter().copied().chain(command.files.iter().map(|(_, file)| file.text.as_str()));
-        let guarded = |text: &str| !of_edit(text).reasons.is_empty() || of_edit(text).never.is_some();
+        let texts =
+            args.iter().copied().chain(command.files.iter().map(|(_, file)| file.text.as_str()));
+        let guarded =
+            |text: &str| !of_edit(text).reasons.is_empty() || of_edit(text).never.is_some();
         if git(command).is_none()
             && !matches!(name, "echo" | "printf" | "ls" | "cat" | "grep" | "rg" | "find")
             && texts.into_iter().any(guarded)
@@ -518,24 +582,42 @@ pub fn only_looks(line: &CommandLine) -> bool {
 }
 
 fn looks(command: &Simple) -> bool {
-    let plain = command.sets.is_empty() && command.files.is_empty() && command.words.iter().all(|w| w.plain);
+    let plain = command.sets.is_empty()
+        && command.files.is_empty()
+        && command.words.iter().all(|w| w.plain);
     let args: Vec<&str> = command.texts().skip(1).collect();
     let any = |test: &dyn Fn(&str) -> bool| args.iter().any(|w| test(w));
     let short = |c: char| any(&|w| w.starts_with('-') && !w.starts_with("--") && w.contains(c));
-    let long =
-        |name: &str| any(&|w| w.len() > 2 && w.starts_with("--") && name.starts_with(w.split('=').next().unwrap_or(w)));
-    let secret = any(&|w| is_secret(w) || w.contains("/.ssh/") || w.contains("id_rsa") || w.contains("id_ed25519"));
+    let long = |name: &str| {
+        any(&|w| {
+            w.len() > 2 && w.starts_with("--") && name.starts_with(w.split('=').next().unwrap_or(w))
+        })
+    };
+    let secret = any(&|w| {
+        is_secret(w) || w.contains("/.ssh/") || w.contains("id_rsa") || w.contains("id_ed25519")
+    });
     // Paths outside the folder and the system could be anything.
     let outside = any(&|w| {
-        let known =
-            ["/usr/", "/lib", "/bin", "/opt/", "/proc/cpuinfo", "/proc/meminfo", "/dev/null", "/etc/os-release"];
-        w.contains("..") || w.starts_with('~') || (w.starts_with('/') && !known.iter().any(|k| w.starts_with(k)))
+        let known = [
+            "/usr/",
+            "/lib",
+            "/bin",
+            "/opt/",
+            "/proc/cpuinfo",
+            "/proc/meminfo",
+            "/dev/null",
+            "/etc/os-release",
+        ];
+        w.contains("..")
+            || w.starts_with('~')
+            || (w.starts_with('/') && !known.iter().any(|k| w.starts_with(k)))
     });
     plain
         && !secret
         && !outside
         && match command.texts().next().unwrap_or_default() {
-            "ls" | "pwd" | "cat" | "head" | "tail" | "wc" | "stat" | "du" | "df" | "which" | "echo" => true,
+            "ls" | "pwd" | "cat" | "head" | "tail" | "wc" | "stat" | "du" | "df" | "which"
+            | "echo" => true,
             "date" => !short('s') && !short('f') && !long("--set") && !long("--file"),
             "file" => {
                 !short('C')
@@ -547,7 +629,11 @@ fn looks(command: &Simple) -> bool {
             }
             "rg" | "grep" => {
                 !short('z')
-                    && !any(&|w| w.starts_with("--pre") || w.starts_with("--host") || w.starts_with("--search-z"))
+                    && !any(&|w| {
+                        w.starts_with("--pre")
+                            || w.starts_with("--host")
+                            || w.starts_with("--search-z")
+                    })
             }
             "find" => !any(&|w| {
                 w.starts_with("-exec")

@@ -17,8 +17,8 @@ use crate::decide::MOST_CALLS;
 use crate::patch::Patch;
 use crate::state::{Call, State};
 use dunnock_proto::{
-    Access, AllowedBy, Answered, Approval, Class, CommandArgs, CommandText, Isolation, Mode, Part, PathArgs, Reason,
-    RequestKind, Rule, Sandbox,
+    Access, AllowedBy, Answered, Approval, Class, CommandArgs, CommandText, Isolation, Mode, Part,
+    PathArgs, Reason, RequestKind, Rule, Sandbox,
 };
 use words::{CommandLine, Simple};
 use wrap::base;
@@ -159,7 +159,9 @@ fn approval(s: &State, call: &Call, reasons: Vec<Reason>, access: Access) -> App
 
 /// Whether a call is a patch that deletes a file.
 fn patch_deletes(call: &Call) -> bool {
-    let patch = PathArgs::parse(call.args()).ok().and_then(|args| Patch::parse(args.patch.as_deref()?).ok());
+    let patch = PathArgs::parse(call.args())
+        .ok()
+        .and_then(|args| Patch::parse(args.patch.as_deref()?).ok());
     patch.is_some_and(|patch| patch.removes_files())
 }
 
@@ -172,7 +174,8 @@ impl Policy {
     #[must_use]
     pub fn judge(&self, s: &State, call: &Call) -> Verdict {
         let found = (self.findings)(s, call);
-        let allow = |why: &str| Verdict::Allow { by: AllowedBy::Policy(why.into()), access: found.access };
+        let allow =
+            |why: &str| Verdict::Allow { by: AllowedBy::Policy(why.into()), access: found.access };
         let ask = |reason: Reason| {
             let reasons = std::iter::once(reason).chain(found.reasons.iter().cloned()).collect();
             Verdict::Ask(approval(s, call, reasons, found.access))
@@ -181,7 +184,8 @@ impl Policy {
         let mut unclear = None;
         // A denied command is denied for every tool that could run it.
         let about = |rule: &&Rule| {
-            rule.tool == call.part.tool || (line.is_some() && !rule.words.is_empty() && rule.tool == "shell")
+            rule.tool == call.part.tool
+                || (line.is_some() && !rule.words.is_empty() && rule.tool == "shell")
         };
         for rule in s.config.deny.iter().filter(about) {
             match touches(rule, line.as_ref()) {
@@ -212,14 +216,18 @@ impl Policy {
                 return Verdict::Deny("the approval mode is read: nothing may be changed".into());
             }
             (Mode::All, Some(_)) => {
-                let why = "a deny rule may apply, but the command is too complex to check; use a simpler one";
+                let why = "a deny rule may apply, but the command is too complex to check; use a \
+                           simpler one";
                 return Verdict::Deny(why.into());
             }
             (_, Some(rule)) => return ask(Reason::MayBeDenied { rule: rule.shape() }),
             // Nobody is asked, and text alone never takes a command out of the sandbox.
             (Mode::All, None) => {
                 let access = Access { unsandboxed: false, ..found.access };
-                return Verdict::Allow { by: AllowedBy::Policy("the approval mode is all".into()), access };
+                return Verdict::Allow {
+                    by: AllowedBy::Policy("the approval mode is all".into()),
+                    access,
+                };
             }
             (Mode::Read | Mode::Ask | Mode::Edits | Mode::Auto, None) => {}
         }
@@ -228,10 +236,15 @@ impl Policy {
         // without one.
         let enough = |rule: &Rule| {
             rule.access.covers(found.access)
-                && (s.level() != Isolation::D || call.class != Class::Command || rule.access.unsandboxed)
+                && (s.level() != Isolation::D
+                    || call.class != Class::Command
+                    || rule.access.unsandboxed)
         };
-        let speaks =
-            |rule: &&Rule| covers(rule, call) && enough(rule) && (!rule.words.is_empty() || found.reasons.is_empty());
+        let speaks = |rule: &&Rule| {
+            covers(rule, call)
+                && enough(rule)
+                && (!rule.words.is_empty() || found.reasons.is_empty())
+        };
         if s.config.mode != Mode::Read
             && let Some(rule) = s.grants.iter().chain(&s.config.allow).find(speaks)
         {
@@ -253,9 +266,11 @@ impl Policy {
             (Mode::Edits, Class::Edit, _) => allow("the approval mode is edits"),
             (Mode::Edits, Class::Command | Class::Read, _) => ask(Reason::ModeEdits),
             (Mode::Auto, Class::Edit, _) => allow("it edits files in the workspace"),
-            (Mode::Auto, Class::Command | Class::Read, level @ (Isolation::A | Isolation::B | Isolation::C)) => {
-                allow(&format!("the sandbox contains it (level {level:?})"))
-            }
+            (
+                Mode::Auto,
+                Class::Command | Class::Read,
+                level @ (Isolation::A | Isolation::B | Isolation::C),
+            ) => allow(&format!("the sandbox contains it (level {level:?})")),
             (Mode::Auto, Class::Command | Class::Read, Isolation::D) => ask(Reason::NoSandbox),
         }
     }
@@ -318,8 +333,8 @@ const INTERPRETERS: &[&str] = &[
 
 /// Programs that use the network only to reach a package registry.
 const FETCHERS: &[&str] = &[
-    "npm", "pnpm", "yarn", "bun", "pip", "pip3", "uv", "poetry", "pipenv", "pdm", "cargo", "go", "gem", "bundle",
-    "composer",
+    "npm", "pnpm", "yarn", "bun", "pip", "pip3", "uv", "poetry", "pipenv", "pdm", "cargo", "go",
+    "gem", "bundle", "composer",
 ];
 
 /// The longest rule to offer, in characters: nobody reads more.
@@ -354,12 +369,14 @@ fn offer(s: &State, call: &Call, reasons: &[Reason], mut access: Access) -> Opti
     } else {
         // For a program with subcommands, only this subcommand.
         let named = |text: &str| {
-            text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == ':') && !text.starts_with('-')
+            text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == ':')
+                && !text.starts_with('-')
         };
         words.extend(one.words.get(1).map(|word| word.text.clone()).filter(|text| named(text)));
     }
     // No quotes, commas or spaces: the rule is shown inside a sentence of ours.
-    let readable = |word: &String| word.chars().all(|c| c.is_ascii_alphanumeric() || "_@%+=:./~-".contains(c));
+    let readable =
+        |word: &String| word.chars().all(|c| c.is_ascii_alphanumeric() || "_@%+=:./~-".contains(c));
     if !words.iter().all(readable) || words.iter().map(String::len).sum::<usize>() > RULE_CHARS {
         return None;
     }
@@ -393,19 +410,25 @@ pub fn covers(rule: &Rule, call: &Call) -> bool {
     if rule.words.is_empty() {
         return true;
     }
-    let plain = |c: &Simple| c.sets.is_empty() && c.files.is_empty() && c.words.iter().all(|word| word.plain);
+    let plain = |c: &Simple| {
+        c.sets.is_empty() && c.files.is_empty() && c.words.iter().all(|word| word.plain)
+    };
     let begins = |c: &Simple| {
         let texts: Vec<&str> = c.texts().collect();
         let rest = texts.get(rule.words.len()..);
         // Only the options in the rule's own words are covered; others may mean anything.
-        let exact = rule.access.network && !FETCHERS.contains(&base(texts.first().copied().unwrap_or_default()));
+        let exact = rule.access.network
+            && !FETCHERS.contains(&base(texts.first().copied().unwrap_or_default()));
         let harmless = |rest: &[&str]| {
-            rest.iter().all(|word| !word.starts_with('-') && !is_secret(word)) && (!exact || rest.is_empty())
+            rest.iter().all(|word| !word.starts_with('-') && !is_secret(word))
+                && (!exact || rest.is_empty())
         };
         texts.iter().zip(&rule.words).all(|(a, b)| a == b) && rest.is_some_and(harmless)
     };
     command(call).is_some_and(|(line, _)| {
-        !line.obscure && !line.commands.is_empty() && line.commands.iter().all(|c| plain(c) && begins(c))
+        !line.obscure
+            && !line.commands.is_empty()
+            && line.commands.iter().all(|c| plain(c) && begins(c))
     })
 }
 
@@ -417,12 +440,15 @@ fn touches(rule: &Rule, line: Option<&CommandLine>) -> Option<bool> {
     }
     let all = wrap::unwrapped(line?);
     let starts = |words: &[&str]| {
-        words.len() >= rule.words.len() && words.iter().zip(&rule.words).all(|(a, b)| a == b || base(a) == b)
+        words.len() >= rule.words.len()
+            && words.iter().zip(&rule.words).all(|(a, b)| a == b || base(a) == b)
     };
     // Options before a subcommand do not hide it.
     let begins = |c: &Simple| {
         let plain: Vec<&str> = c.texts().collect();
-        starts(&plain) || lists::git(c).is_some_and(|(sub, rest)| starts(&[&["git", sub], rest.as_slice()].concat()))
+        starts(&plain)
+            || lists::git(c)
+                .is_some_and(|(sub, rest)| starts(&[&["git", sub], rest.as_slice()].concat()))
     };
     let unsure = |c: &Simple| c.words.first().is_some_and(|word| !word.plain);
     match all.commands.iter().any(begins) {

@@ -137,19 +137,25 @@ pub(super) fn denied(line: &CommandLine, allow: &[String]) -> Option<String> {
     }
     // Asking where a program is does not run it.
     let asks = |c: &Simple| {
-        base(c.texts().next().unwrap_or_default()) == "command" && c.texts().any(|w| matches!(w, "-v" | "-V"))
+        base(c.texts().next().unwrap_or_default()) == "command"
+            && c.texts().any(|w| matches!(w, "-v" | "-V"))
     };
-    let shown =
-        CommandLine { commands: line.commands.iter().filter(|c| !asks(c)).cloned().collect(), obscure: line.obscure };
+    let shown = CommandLine {
+        commands: line.commands.iter().filter(|c| !asks(c)).cloned().collect(),
+        obscure: line.obscure,
+    };
     let all = unwrapped(&shown);
     // A test in brackets and a `case` pattern are not programs.
     let hidden = |c: &Simple| {
         c.words.first().is_some_and(|word| {
-            (!word.plain && !matches!(word.text.as_str(), "[" | "[[" | "*")) || word.text.starts_with('-')
+            (!word.plain && !matches!(word.text.as_str(), "[" | "[[" | "*"))
+                || word.text.starts_with('-')
         })
     };
     if all.commands.iter().any(hidden) {
-        return Some("a planner must name each program directly, without variables or patterns".into());
+        return Some(
+            "a planner must name each program directly, without variables or patterns".into(),
+        );
     }
     all.commands.iter().find_map(|command| {
         let name = base(command.texts().next().unwrap_or_default()).to_ascii_lowercase();
@@ -160,9 +166,15 @@ pub(super) fn denied(line: &CommandLine, allow: &[String]) -> Option<String> {
             let lift = if name.is_empty() {
                 String::new()
             } else {
-                format!(". The user can allow it in their own configuration: planner_allow = [\"{name}\"]")
+                format!(
+                    ". The user can allow it in their own configuration: planner_allow = \
+                     [\"{name}\"]"
+                )
             };
-            format!("a planner may not use {}: {why}{lift}", if name.is_empty() { "this" } else { name })
+            format!(
+                "a planner may not use {}: {why}{lift}",
+                if name.is_empty() { "this" } else { name }
+            )
         })
     })
 }
@@ -181,8 +193,13 @@ fn prints(command: &Simple) -> bool {
 }
 
 fn reason(name: &str, command: &Simple) -> Option<&'static str> {
-    let named =
-        || command.words.iter().chain(command.files.iter().map(|(_, file)| file)).map(|word| word.text.as_str());
+    let named = || {
+        command
+            .words
+            .iter()
+            .chain(command.files.iter().map(|(_, file)| file))
+            .map(|word| word.text.as_str())
+    };
     if named().any(|word| word.contains("/proc/") && word.contains("env")) {
         return Some("it reads environment variables");
     }
@@ -191,7 +208,9 @@ fn reason(name: &str, command: &Simple) -> Option<&'static str> {
     }
     if let Some((sub, rest)) = super::lists::git(command) {
         return match sub {
-            "clone" | "fetch" | "pull" | "push" | "ls-remote" | "archive" => Some("it contacts other machines"),
+            "clone" | "fetch" | "pull" | "push" | "ls-remote" | "archive" => {
+                Some("it contacts other machines")
+            }
             "remote" if rest.contains(&"update") => Some("it contacts other machines"),
             "submodule" if rest.contains(&"update") => Some("it contacts other machines"),
             "clean" if rest.iter().any(|w| w.starts_with('-') && w.contains('f')) => {
@@ -204,10 +223,14 @@ fn reason(name: &str, command: &Simple) -> Option<&'static str> {
         "rm" if flag(command, &['r', 'R'], "recursive") && flag(command, &['f'], "force") => {
             Some("it deletes folders without asking")
         }
-        "remove-item" | "rd" | "rmdir" if command.texts().any(|w| matches!(w, "/s" | "/S" | "-Recurse")) => {
+        "remove-item" | "rd" | "rmdir"
+            if command.texts().any(|w| matches!(w, "/s" | "/S" | "-Recurse")) =>
+        {
             Some("it deletes folders without asking")
         }
-        "find" | "fd" | "fdfind" if command.texts().any(|w| w == "-delete") => Some("it deletes files without asking"),
+        "find" | "fd" | "fdfind" if command.texts().any(|w| w == "-delete") => {
+            Some("it deletes files without asking")
+        }
         _ if DISKS.contains(&name) || name.starts_with("mkfs") || name.starts_with("fsck") => {
             Some("it operates on disks or mounts")
         }
@@ -217,7 +240,8 @@ fn reason(name: &str, command: &Simple) -> Option<&'static str> {
         "env" if prints(command) => Some("it reads environment variables"),
         "set" if command.words.len() == 1 => Some("it reads environment variables"),
         "export" | "declare" | "typeset" | "readonly"
-            if command.texts().any(|w| w == "-p") || command.texts().skip(1).all(|w| w.starts_with('-')) =>
+            if command.texts().any(|w| w == "-p")
+                || command.texts().skip(1).all(|w| w.starts_with('-')) =>
         {
             Some("it reads environment variables")
         }

@@ -53,7 +53,8 @@ impl Simple {
 }
 
 /// Keywords of the shell that come before a command.
-const GRAMMAR: &[&str] = &["if", "then", "elif", "else", "while", "until", "do", "{", "!", "time", "coproc"];
+const GRAMMAR: &[&str] =
+    &["if", "then", "elif", "else", "while", "until", "do", "{", "!", "time", "coproc"];
 /// Keywords that stand alone.
 const CLOSING: &[&str] = &["fi", "done", "esac", "}"];
 /// How deep nested substitutions are parsed.
@@ -90,7 +91,13 @@ struct Splitter {
 
 impl Splitter {
     fn new(text: &str, depth: usize) -> Self {
-        Self { text: text.chars().collect(), at: 0, out: CommandLine::default(), depth, documents: Vec::new() }
+        Self {
+            text: text.chars().collect(),
+            at: 0,
+            out: CommandLine::default(),
+            depth,
+            documents: Vec::new(),
+        }
     }
 
     fn peek(&self, ahead: usize) -> Option<char> {
@@ -178,14 +185,19 @@ impl Splitter {
                 return;
             }
             let name = word.text.split_once('=').map(|(name, _)| name.trim_end_matches('+'));
-            let sets = |name: &str| !name.is_empty() && name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
+            let sets = |name: &str| {
+                !name.is_empty() && name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric())
+            };
             if name.is_some_and(sets) {
                 command.sets.push(word);
                 return;
             }
         }
         // A number right before a redirection is a file descriptor.
-        if word.text.chars().all(|c| c.is_ascii_digit()) && matches!(self.peek(0), Some('<' | '>')) && !word.quoted {
+        if word.text.chars().all(|c| c.is_ascii_digit())
+            && matches!(self.peek(0), Some('<' | '>'))
+            && !word.quoted
+        {
             return;
         }
         command.words.push(word);
@@ -215,7 +227,8 @@ impl Splitter {
         while matches!(self.peek(0), Some(' ' | '\t')) {
             self.at += 1;
         }
-        if self.peek(0).is_none_or(|c| matches!(c, '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>')) {
+        if self.peek(0).is_none_or(|c| matches!(c, '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>'))
+        {
             self.out.obscure = true;
             return;
         }
@@ -231,8 +244,13 @@ impl Splitter {
         for (last, as_it_is) in std::mem::take(&mut self.documents) {
             let mut body = String::new();
             while self.at < self.text.len() {
-                let line: String =
-                    self.text.get(self.at..).unwrap_or_default().iter().take_while(|c| **c != '\n').collect();
+                let line: String = self
+                    .text
+                    .get(self.at..)
+                    .unwrap_or_default()
+                    .iter()
+                    .take_while(|c| **c != '\n')
+                    .collect();
                 self.at += line.chars().count() + 1;
                 if line.trim_start_matches('\t') == last {
                     break;
@@ -378,9 +396,12 @@ impl Splitter {
                 self.out.obscure = true;
                 if self.peek(0) == Some('(') {
                     // Arithmetic; it ends with two closing parentheses.
-                    let rest: String = self.text.get(self.at..).unwrap_or_default().iter().collect();
+                    let rest: String =
+                        self.text.get(self.at..).unwrap_or_default().iter().collect();
                     match rest.find("))") {
-                        Some(end) => self.at += rest.get(..end + 2).map_or(0, |t| t.chars().count()),
+                        Some(end) => {
+                            self.at += rest.get(..end + 2).map_or(0, |t| t.chars().count())
+                        }
                         None => self.at = self.text.len(),
                     }
                     word.text.push_str("$(())");
@@ -414,12 +435,16 @@ impl Splitter {
                 word.text.push_str(&name);
             }
             Some(c)
-                if c == '_' || c.is_ascii_alphanumeric() || matches!(c, '@' | '*' | '#' | '?' | '$' | '!' | '-') =>
+                if c == '_'
+                    || c.is_ascii_alphanumeric()
+                    || matches!(c, '@' | '*' | '#' | '?' | '$' | '!' | '-') =>
             {
                 word.plain = false;
                 word.text.push('$');
                 if c == '_' || c.is_ascii_alphabetic() {
-                    while let Some(c) = self.peek(0).filter(|c| *c == '_' || c.is_ascii_alphanumeric()) {
+                    while let Some(c) =
+                        self.peek(0).filter(|c| *c == '_' || c.is_ascii_alphanumeric())
+                    {
                         word.text.push(c);
                         self.at += 1;
                     }
@@ -442,15 +467,18 @@ impl Splitter {
                     Some('n') => word.text.push('\n'),
                     Some('t') => word.text.push('\t'),
                     Some('x') => {
-                        let digits: String =
-                            (0..2).map_while(|n| self.peek(n).filter(char::is_ascii_hexdigit)).collect();
+                        let digits: String = (0..2)
+                            .map_while(|n| self.peek(n).filter(char::is_ascii_hexdigit))
+                            .collect();
                         self.at += digits.len();
                         word.text.extend(u8::from_str_radix(&digits, 16).ok().map(char::from));
                     }
                     Some('u' | 'U') | None => self.out.obscure = true,
                     Some(c @ '0'..='7') => {
                         let mut digits = String::from(c);
-                        while let Some(d) = self.peek(0).filter(|d| d.is_digit(8) && digits.len() < 3) {
+                        while let Some(d) =
+                            self.peek(0).filter(|d| d.is_digit(8) && digits.len() < 3)
+                        {
                             digits.push(d);
                             self.at += 1;
                         }
@@ -500,12 +528,27 @@ mod tests {
             assert_eq!(split(line).obscure, obscure, "{line}");
         }
         let line = split("a > out 2>> err < in >| x &> y");
-        let files: Vec<(&str, &str)> =
-            line.commands.iter().flat_map(|c| &c.files).map(|(s, w)| (s.as_str(), w.text.as_str())).collect();
+        let files: Vec<(&str, &str)> = line
+            .commands
+            .iter()
+            .flat_map(|c| &c.files)
+            .map(|(s, w)| (s.as_str(), w.text.as_str()))
+            .collect();
         assert_eq!(files, [(">", "out"), (">>", "err"), ("<", "in"), (">|", "x"), ("&>", "y")]);
         let home = split("rm -rf \"$HOME\"/ ~ ~/x '~'");
-        let told: Vec<(&str, bool)> = home.commands[0].words.iter().map(|w| (w.text.as_str(), w.plain)).collect();
-        assert_eq!(told, [("rm", true), ("-rf", true), ("$HOME/", false), ("~", false), ("~/x", false), ("~", true)]);
+        let told: Vec<(&str, bool)> =
+            home.commands[0].words.iter().map(|w| (w.text.as_str(), w.plain)).collect();
+        assert_eq!(
+            told,
+            [
+                ("rm", true),
+                ("-rf", true),
+                ("$HOME/", false),
+                ("~", false),
+                ("~/x", false),
+                ("~", true)
+            ]
+        );
         assert!(split("server & curl x").commands[0].beside);
     }
 
@@ -513,8 +556,8 @@ mod tests {
     fn nothing_that_is_typed_stops_it() {
         // A cheap generator: every line of three pieces from a list of nasty ones.
         let pieces = [
-            "$(", ")", "'", "\"", "`", "${", "}", "<<E", "\n", "\\", "&", ";", "|", "<(", ">", "((", "#", "a", " ",
-            "$'", "\\x4",
+            "$(", ")", "'", "\"", "`", "${", "}", "<<E", "\n", "\\", "&", ";", "|", "<(", ">",
+            "((", "#", "a", " ", "$'", "\\x4",
         ];
         let mut seen = 0;
         for a in pieces {

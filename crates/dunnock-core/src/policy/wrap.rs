@@ -22,7 +22,20 @@ const WRAPPERS: &[(&str, &[&str], usize)] = &[
     ("doas", &["-u", "-C"], 0),
     (
         "xargs",
-        &["-I", "-n", "-P", "-L", "-d", "-a", "-E", "-s", "--arg-file", "--max-args", "--max-procs", "--delimiter"],
+        &[
+            "-I",
+            "-n",
+            "-P",
+            "-L",
+            "-d",
+            "-a",
+            "-E",
+            "-s",
+            "--arg-file",
+            "--max-args",
+            "--max-procs",
+            "--delimiter",
+        ],
         0,
     ),
     ("strace", &["-e", "-o", "-p", "-s", "-u"], 0),
@@ -66,7 +79,11 @@ fn unwrap(command: &Simple, depth: usize, out: &mut CommandLine) {
     let Some(first) = command.words.first() else { return };
     let name = base(&first.text);
     let rest = command.words.get(1..).unwrap_or_default();
-    let with = |words: &[Word]| Simple { words: words.to_vec(), beside: command.beside, ..Simple::default() };
+    let with = |words: &[Word]| Simple {
+        words: words.to_vec(),
+        beside: command.beside,
+        ..Simple::default()
+    };
     if depth >= NESTED {
         out.obscure = true;
         (0..rest.len()).for_each(|n| out.commands.push(with(rest.get(n..).unwrap_or_default())));
@@ -78,7 +95,9 @@ fn unwrap(command: &Simple, depth: usize, out: &mut CommandLine) {
         inner.commands.iter().for_each(|command| unwrap(command, depth + 1, out));
     };
     if SHELLS.contains(&name) || name == "script" || name == "su" {
-        let at = rest.iter().position(|w| w.text.starts_with('-') && !w.text.starts_with("--") && w.text.contains('c'));
+        let at = rest.iter().position(|w| {
+            w.text.starts_with('-') && !w.text.starts_with("--") && w.text.contains('c')
+        });
         match at.and_then(|at| rest.get(at + 1)) {
             Some(text) => line(&text.text, out),
             None => out.obscure = true,
@@ -95,15 +114,20 @@ fn unwrap(command: &Simple, depth: usize, out: &mut CommandLine) {
         return line(&text.join(" "), out);
     }
     if name == "find" || name == "fd" || name == "fdfind" {
-        let runs =
-            |w: &Word| matches!(w.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec");
+        let runs = |w: &Word| {
+            matches!(
+                w.text.as_str(),
+                "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec"
+            )
+        };
         if let Some(at) = rest.iter().position(runs) {
             unwrap(&with(rest.get(at + 1..).unwrap_or_default()), depth + 1, out);
         }
         return;
     }
     if name == "env"
-        && let Some(at) = rest.iter().position(|w| w.text == "-S" || w.text.starts_with("--split-string"))
+        && let Some(at) =
+            rest.iter().position(|w| w.text == "-S" || w.text.starts_with("--split-string"))
     {
         let given = rest.get(at).and_then(|w| w.text.split_once('=')).map(|(_, text)| text);
         if let Some(text) = given.or_else(|| rest.get(at + 1).map(|w| w.text.as_str())) {
@@ -111,7 +135,9 @@ fn unwrap(command: &Simple, depth: usize, out: &mut CommandLine) {
         }
         return;
     }
-    let Some((_, valued, own)) = WRAPPERS.iter().find(|(wrapper, ..)| *wrapper == name) else { return };
+    let Some((_, valued, own)) = WRAPPERS.iter().find(|(wrapper, ..)| *wrapper == name) else {
+        return;
+    };
     let mut own = *own;
     let mut at = 0;
     while let Some(word) = rest.get(at) {
@@ -162,7 +188,8 @@ mod tests {
             ("env env env env env env env env env env rm x", "rm x"),
         ] {
             let all = unwrapped(&split(line));
-            let all: Vec<String> = all.commands.iter().map(|c| c.texts().collect::<Vec<_>>().join(" ")).collect();
+            let all: Vec<String> =
+                all.commands.iter().map(|c| c.texts().collect::<Vec<_>>().join(" ")).collect();
             assert!(all.iter().any(|c| c == inside), "{line}: {all:?}");
         }
     }

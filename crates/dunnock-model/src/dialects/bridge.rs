@@ -63,17 +63,22 @@ const MOST: usize = 200;
 #[must_use]
 pub fn read(text: &str) -> Inbox {
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n").replace('\r', "\n");
-    let doubt = |why: &str| Inbox { prose: String::new(), said: vec![InboxItem::Refused(why.to_owned())] };
+    let doubt =
+        |why: &str| Inbox { prose: String::new(), said: vec![InboxItem::Refused(why.to_owned())] };
     let Some(text) = without_thoughts(&text) else {
         return doubt(
             "the answer has thinking tags, and it is not clear where the thinking ends; write it \
              again without them",
         );
     };
-    if text.lines().any(|line| line.starts_with("DUNNOCK BRIDGE ") || line.trim_end() == "=== RESULTS ===") {
+    if text
+        .lines()
+        .any(|line| line.starts_with("DUNNOCK BRIDGE ") || line.trim_end() == "=== RESULTS ===")
+    {
         return doubt("this is an outbox or contains one; save only what the chat answered");
     }
-    let quoted = text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('>'));
+    let quoted =
+        text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('>'));
     let mut reader = InboxReader {
         lines: text.split('\n').collect(),
         at: 0,
@@ -86,14 +91,16 @@ pub fn read(text: &str) -> Inbox {
     };
     reader.run();
     if reader.said.is_empty() {
-        let why = "no command was found. Write each command at the start of a line, for instance [READ README.md]; when the task is \
-                   done, write [DONE]";
+        let why = "no command was found. Write each command at the start of a line, for instance \
+                   [READ README.md]; when the task is done, write [DONE]";
         reader.said.push(InboxItem::Refused(why.into()));
     }
     // [DONE] does not count if any command was refused.
     if reader.said.iter().any(|said| matches!(said, InboxItem::Refused(_))) {
         for said in reader.said.iter_mut().filter(|said| **said == InboxItem::Done) {
-            *said = InboxItem::Refused("[DONE] does not count: a command was refused. Correct that first".into());
+            *said = InboxItem::Refused(
+                "[DONE] does not count: a command was refused. Correct that first".into(),
+            );
         }
     }
     let prose = reader.prose.join("\n").trim().to_owned();
@@ -115,7 +122,10 @@ fn without_thoughts(text: &str) -> Option<String> {
             (None, 1) => {
                 let lone = format!("\n{close}\n");
                 let Some((before, after)) = text.split_once(&lone) else { continue };
-                if before.lines().any(|line| mark_of(line).is_some_and(|found| opens(&found, false))) {
+                if before
+                    .lines()
+                    .any(|line| mark_of(line).is_some_and(|found| opens(&found, false)))
+                {
                     return None;
                 }
                 return Some(after.to_owned());
@@ -184,7 +194,9 @@ impl<'a> InboxReader<'a> {
             };
             let Some(marked) = mark_of(line) else {
                 if let Some((word, block)) = half_marked(line) {
-                    self.refuse(&format!("[{word} has no closing bracket on its line, so its meaning is unclear"));
+                    self.refuse(&format!(
+                        "[{word} has no closing bracket on its line, so its meaning is unclear"
+                    ));
                     if block {
                         return; // its body could be mistaken for commands
                     }
@@ -202,16 +214,22 @@ impl<'a> InboxReader<'a> {
                 continue;
             };
             if self.said.len() >= MOST {
-                return self
-                    .refuse(&format!("an answer may contain at most {MOST} commands; write the rest in the next one"));
+                return self.refuse(&format!(
+                    "an answer may contain at most {MOST} commands; write the rest in the next one"
+                ));
             }
             if self.said.last() == Some(&InboxItem::Done) && is_ours(&marked.word) {
-                return self
-                    .refuse("commands after [DONE] are not run. Write [DONE] alone, when nothing is left to do");
+                return self.refuse(
+                    "commands after [DONE] are not run. Write [DONE] alone, when nothing is left \
+                     to do",
+                );
             }
             if is_ours(&marked.word) && (was_comment || (marked.quoted && !self.quoted)) {
                 let why = if was_comment { "a comment" } else { "a quotation" };
-                self.refuse(&format!("[{}] is inside {why}, so it may not be meant as a command", marked.word));
+                self.refuse(&format!(
+                    "[{}] is inside {why}, so it may not be meant as a command",
+                    marked.word
+                ));
                 if opens(&marked, false) {
                     return;
                 }
@@ -225,7 +243,9 @@ impl<'a> InboxReader<'a> {
 
     /// Whether the answer repeats placeholders from the instructions.
     fn echoes(&self) -> bool {
-        self.said.iter().any(|said| matches!(said, InboxItem::Refused(why) if why.contains("placeholder")))
+        self.said
+            .iter()
+            .any(|said| matches!(said, InboxItem::Refused(why) if why.contains("placeholder")))
     }
 
     fn refuse(&mut self, why: &str) {
@@ -236,7 +256,10 @@ impl<'a> InboxReader<'a> {
     fn command(&mut self, marked: &Marked<'a>, line: &'a str) -> bool {
         let word = marked.word.as_str();
         if !is_ours(word) {
-            let unknown = marked.capital && word.len() > 1 && !PROSE.contains(&word) && !marked.behind.starts_with('(');
+            let unknown = marked.capital
+                && word.len() > 1
+                && !PROSE.contains(&word)
+                && !marked.behind.starts_with('(');
             if unknown {
                 self.refuse(&format!(
                     "[{word}] is an unknown command; use READ, LIST, SEARCH, WRITE, REPLACE, \
@@ -257,7 +280,8 @@ impl<'a> InboxReader<'a> {
             .strip_prefix(':')
             .filter(|rest| looks && !rest.starts_with('/'))
             .map(|rest| format!(" - {rest}"));
-        let mild = (looks || word == "DONE") && is_remark(behind.as_deref().unwrap_or(marked.behind));
+        let mild =
+            (looks || word == "DONE") && is_remark(behind.as_deref().unwrap_or(marked.behind));
         if !alone && !mild {
             let link = marked.behind.starts_with(['(', '[']);
             if (!marked.capital && (link || !opener)) || (word == "DONE" && !link) {
@@ -284,7 +308,9 @@ impl<'a> InboxReader<'a> {
                 }
             }
             "READ" | "DELETE" | "LIST" => match (word, path(&marked.rest)) {
-                ("LIST", _) if marked.rest.is_empty() => self.said.push(InboxItem::List { path: ".".into() }),
+                ("LIST", _) if marked.rest.is_empty() => {
+                    self.said.push(InboxItem::List { path: ".".into() })
+                }
                 ("LIST", Ok(path)) => self.said.push(InboxItem::List { path }),
                 ("READ", Ok(path)) => {
                     let (path, lines) = with_lines(path);
@@ -304,7 +330,10 @@ impl<'a> InboxReader<'a> {
     /// where that block ended.
     fn stray(&mut self, word: &str) -> bool {
         let block = |said: &InboxItem| {
-            matches!(said, InboxItem::Write { .. } | InboxItem::Replace { .. } | InboxItem::Run { .. })
+            matches!(
+                said,
+                InboxItem::Write { .. } | InboxItem::Replace { .. } | InboxItem::Run { .. }
+            )
         };
         match self.said.iter().rposition(block) {
             Some(at) => {
@@ -318,7 +347,8 @@ impl<'a> InboxReader<'a> {
             }
             None => {
                 let why = match word {
-                    "WITH" => "[WITH] is misplaced: it belongs between [REPLACE path] and [END]".to_owned(),
+                    "WITH" => "[WITH] is misplaced: it belongs between [REPLACE path] and [END]"
+                        .to_owned(),
                     _ => format!("[{word}] closes nothing: no block was opened before it"),
                 };
                 self.refuse(&why);
@@ -335,12 +365,19 @@ impl<'a> InboxReader<'a> {
         };
         let place = place.map(path).transpose();
         match place {
-            _ if text.trim().is_empty() => self.refuse("[SEARCH] needs the text to look for: [SEARCH text IN path]"),
+            _ if text.trim().is_empty() => {
+                self.refuse("[SEARCH] needs the text to look for: [SEARCH text IN path]")
+            }
             Err(why) => self.refuse(&format!("[SEARCH] {why}")),
             Ok(None) if PLACEHOLDERS.contains(&text.as_str()) => {
-                self.refuse("[SEARCH] repeats a placeholder from the instructions; write the text to look for");
+                self.refuse(
+                    "[SEARCH] repeats a placeholder from the instructions; write the text to look \
+                     for",
+                );
             }
-            Ok(place) => self.said.push(InboxItem::Search { text, path: place.unwrap_or_default() }),
+            Ok(place) => {
+                self.said.push(InboxItem::Search { text, path: place.unwrap_or_default() })
+            }
         }
     }
 
@@ -349,7 +386,9 @@ impl<'a> InboxReader<'a> {
         let word = marked.word.as_str();
         let name = match word {
             "RUN" if marked.rest.is_empty() => Ok(String::new()),
-            "RUN" => Err("takes no argument: write the command on the lines between [RUN] and [END]".to_owned()),
+            "RUN" => Err("takes no argument: write the command on the lines between [RUN] and \
+                          [END]"
+                .to_owned()),
             _ => path(&marked.rest),
         };
         // All on one line.
@@ -357,7 +396,9 @@ impl<'a> InboxReader<'a> {
             match (word, name) {
                 ("RUN", Ok(_)) => self.ready_to_run(inside.to_owned()),
                 (_, Err(why)) => self.refuse(&format!("[{word}] {why}")),
-                _ => self.refuse(&format!("[{word}] needs its text on separate lines, and [END] on the last line")),
+                _ => self.refuse(&format!(
+                    "[{word}] needs its text on separate lines, and [END] on the last line"
+                )),
             }
             return true;
         }
@@ -373,16 +414,24 @@ impl<'a> InboxReader<'a> {
                 Err(open) => return self.unclosed(word, &open),
             };
             let (old, new) = both_unfenced(body, new);
-            let again =
-                |line: &String| mark_of(line).is_some_and(|m| m.word == "WITH" && m.capital && m.rest.is_empty());
+            let again = |line: &String| {
+                mark_of(line).is_some_and(|m| m.word == "WITH" && m.capital && m.rest.is_empty())
+            };
             match name {
                 _ if new.iter().any(again) => drop(self.unclosed(word, &UnclosedBody::NoWith)),
                 Ok(_) if old.iter().all(|line| line.trim().is_empty()) => {
-                    self.refuse("[REPLACE] needs the lines to be replaced between [REPLACE path] and [WITH]");
+                    self.refuse(
+                        "[REPLACE] needs the lines to be replaced between [REPLACE path] and \
+                         [WITH]",
+                    );
                 }
                 Ok(path) => {
                     let new = self.without_outer(new, opened);
-                    self.said.push(InboxItem::Replace { path, old: old.join("\n"), new: new.join("\n") });
+                    self.said.push(InboxItem::Replace {
+                        path,
+                        old: old.join("\n"),
+                        new: new.join("\n"),
+                    });
                 }
                 Err(why) => self.refuse(&format!("[REPLACE] {why}")),
             }
@@ -400,10 +449,14 @@ impl<'a> InboxReader<'a> {
     fn unclosed(&mut self, word: &str, open: &UnclosedBody) -> bool {
         let why = match open {
             UnclosedBody::Cut => {
-                format!("[{word}] was not closed: its [END] is missing, so the answer may have been cut off")
+                format!(
+                    "[{word}] was not closed: its [END] is missing, so the answer may have been \
+                     cut off"
+                )
             }
             UnclosedBody::Another => format!(
-                "[{word}] was not closed: another block begins before its [END]. Put the body into a code fence"
+                "[{word}] was not closed: another block begins before its [END]. Put the body \
+                 into a code fence"
             ),
             // Its end was found, so the text after it can be trusted.
             UnclosedBody::NoWith => {
@@ -433,7 +486,8 @@ impl<'a> InboxReader<'a> {
                     if opens(&found, marked.capital) && open < 0 {
                         return Err(UnclosedBody::Another);
                     }
-                    open += i32::from(opens(&found, marked.capital)) - i32::from(is_end(&found, marked.capital));
+                    open += i32::from(opens(&found, marked.capital))
+                        - i32::from(is_end(&found, marked.capital));
                 }
                 self.at = next;
                 self.whole = true;
@@ -446,7 +500,9 @@ impl<'a> InboxReader<'a> {
             let Some(found) = mark_of(self.lines[at]) else { continue };
             let with = found.word == "WITH" && found.rest.is_empty() && only_marks(found.behind);
             match until {
-                Until::End if is_end(&found, marked.capital) => return Ok(self.taken(from, at, marked)),
+                Until::End if is_end(&found, marked.capital) => {
+                    return Ok(self.taken(from, at, marked));
+                }
                 Until::With if with => return Ok(self.taken(from, at, marked)),
                 Until::With if is_end(&found, marked.capital) => {
                     self.at = at + 1;
@@ -469,7 +525,8 @@ impl<'a> InboxReader<'a> {
 
     /// Whether one fence encloses the whole body, and where the fence and the marker after it end.
     fn fenced(&self, marked: &Marked<'a>, from: usize, until: &Until) -> Fenced {
-        let filled = |from: usize| (from..self.lines.len()).find(|at| !self.lines[*at].trim().is_empty());
+        let filled =
+            |from: usize| (from..self.lines.len()).find(|at| !self.lines[*at].trim().is_empty());
         let Some(mut first) = filled(from) else { return Fenced::Not };
         // The label of a chat's copy button may come before the fence.
         while is_button(self.lines[first]) {
@@ -492,7 +549,8 @@ impl<'a> InboxReader<'a> {
             if depth == 1
                 && is_mark(at)
                 && let Some(next) = filled(at + 1)
-                && fence(self.lines[next]).is_some_and(|(s, l, rest)| s == sign && l >= long && rest.is_empty())
+                && fence(self.lines[next])
+                    .is_some_and(|(s, l, rest)| s == sign && l >= long && rest.is_empty())
                 && !filled(next + 1).is_some_and(is_mark)
             {
                 return Fenced::Whole { first, last: at, next: next + 1 };
@@ -514,17 +572,29 @@ impl<'a> InboxReader<'a> {
         let mut fences = 0;
         for at in first..self.lines.len() {
             if is_mark(at) {
-                return if fences % 2 == 0 || matches!(until, Until::With) { Fenced::Not } else { Fenced::Open };
+                return if fences % 2 == 0 || matches!(until, Until::With) {
+                    Fenced::Not
+                } else {
+                    Fenced::Open
+                };
             }
-            fences += usize::from(fence(self.lines[at]).is_some_and(|(s, l, _)| s == sign && l >= long));
+            fences +=
+                usize::from(fence(self.lines[at]).is_some_and(|(s, l, _)| s == sign && l >= long));
         }
         Fenced::Not
     }
 
     /// Removes the end of a fence that was opened before the command and closed before its marker.
-    fn without_outer(&mut self, mut body: Vec<String>, opened: Option<(char, usize)>) -> Vec<String> {
+    fn without_outer(
+        &mut self,
+        mut body: Vec<String>,
+        opened: Option<(char, usize)>,
+    ) -> Vec<String> {
         let Some((sign, long)) = opened else { return body };
-        let fences = body.iter().filter(|line| fence(line).is_some_and(|(s, l, _)| s == sign && l >= long)).count();
+        let fences = body
+            .iter()
+            .filter(|line| fence(line).is_some_and(|(s, l, _)| s == sign && l >= long))
+            .count();
         let last = body.iter().rposition(|line| !line.trim().is_empty());
         if let Some(last) = last
             && fences % 2 == 1

@@ -13,7 +13,8 @@ pub(super) const FENCES: &[&str] = &["json", "tool_call", "tool_code", "tool", "
 
 /// Markers that a parameter value must not contain: it may quote a call, and then its end is
 /// ambiguous.
-const OPENINGS: &[&str] = &["<function=", "<parameter", "<invoke ", "<tool_call>", "<arg_key>", "<arg_value>"];
+const OPENINGS: &[&str] =
+    &["<function=", "<parameter", "<invoke ", "<tool_call>", "<arg_key>", "<arg_value>"];
 
 /// The calls of an answer that consists only of calls, bare or in one fence.
 pub(super) fn whole(tools: &[Callable], text: &str) -> Option<Vec<FoundCall>> {
@@ -69,7 +70,9 @@ pub(super) enum ParsedForm {
 
 /// Parses the form at the beginning of a text.
 pub(super) fn parse(tools: &[Callable], text: &str, last: bool) -> ParsedForm {
-    for (open, close) in [("<tool_calls>", "</tool_calls>"), ("<function_calls>", "</function_calls>")] {
+    for (open, close) in
+        [("<tool_calls>", "</tool_calls>"), ("<function_calls>", "</function_calls>")]
+    {
         if let Some(inside) = text.strip_prefix(open) {
             return group(tools, text, inside, close, last);
         }
@@ -89,17 +92,22 @@ fn one(tools: &[Callable], text: &str, last: bool) -> ParsedForm {
             Ok(None) => ParsedForm::More,
             // A tag that names one of our tools is meant as a call; any other tag is text.
             Err(()) if named(text).is_some_and(|name| tools.iter().any(|t| t.name == name)) => {
-                let close = if text.starts_with("<function=") { "</function>" } else { "</invoke>" };
+                let close =
+                    if text.starts_with("<function=") { "</function>" } else { "</invoke>" };
                 broken(text, close, last, "its parameters cannot be read")
             }
             Err(()) => ParsedForm::Not,
         };
     }
     if let Some(inside) = rest("```tool_call\n") {
-        let Some(end) = inside.find("\n```") else { return if last { ParsedForm::Not } else { ParsedForm::More } };
+        let Some(end) = inside.find("\n```") else {
+            return if last { ParsedForm::Not } else { ParsedForm::More };
+        };
         let body = inside.get(..end).unwrap_or_default();
         return match whole(tools, body) {
-            Some(calls) => ParsedForm::Calls(calls, text.len() - inside.len() + end + "\n```".len()),
+            Some(calls) => {
+                ParsedForm::Calls(calls, text.len() - inside.len() + end + "\n```".len())
+            }
             None => ParsedForm::Not,
         };
     }
@@ -136,7 +144,9 @@ fn tool_call(tools: &[Callable], text: &str, inside: &str, last: bool) -> Parsed
                 let after = rest.trim_start();
                 match after.strip_prefix(CLOSE) {
                     Some(behind) => ParsedForm::Calls(vec![call], text.len() - behind.len()),
-                    None if last || !CLOSE.starts_with(after) => ParsedForm::Calls(vec![call], start + len),
+                    None if last || !CLOSE.starts_with(after) => {
+                        ParsedForm::Calls(vec![call], start + len)
+                    }
                     None => ParsedForm::More,
                 }
             }
@@ -186,7 +196,12 @@ fn broken(text: &str, close: &str, last: bool, why: &str) -> ParsedForm {
     let args = text.get(..len).unwrap_or_default().to_owned();
     let tool = name_in(&args).unwrap_or_else(|| "unknown".into());
     ParsedForm::Broken(
-        FoundCall { tool, args, recovered: true, fault: Some(format!("this call is malformed: {why}")) },
+        FoundCall {
+            tool,
+            args,
+            recovered: true,
+            fault: Some(format!("this call is malformed: {why}")),
+        },
         len,
     )
 }
@@ -198,7 +213,8 @@ pub(super) fn name_in(text: &str) -> Option<String> {
     }
     let (_, rest) = text.split_once("\"name\"").or_else(|| text.split_once("<function="))?;
     let rest = rest.trim_start_matches([' ', ':', '"', '\n']);
-    let name: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').take(64).collect();
+    let name: String =
+        rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').take(64).collect();
     name.starts_with(|c: char| c.is_ascii_alphabetic()).then_some(name)
 }
 
@@ -206,7 +222,10 @@ pub(super) fn name_in(text: &str) -> Option<String> {
 fn named(text: &str) -> Option<String> {
     let rest = text.strip_prefix("<function=").or_else(|| text.strip_prefix("<invoke name="))?;
     let name = rest.split('>').next()?.trim().trim_matches(['"', '\'']);
-    name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_').then(|| name.to_owned()).filter(|n| !n.is_empty())
+    name.chars()
+        .all(|c| c.is_ascii_alphanumeric() || c == '_')
+        .then(|| name.to_owned())
+        .filter(|n| !n.is_empty())
 }
 
 /// Parses several forms between two markers.
@@ -222,7 +241,11 @@ fn group(tools: &[Callable], text: &str, inside: &str, close: &str, last: bool) 
             };
         }
         if rest.is_empty() || close.starts_with(rest) {
-            return if last && !calls.is_empty() { ParsedForm::Calls(calls, text.len()) } else { ParsedForm::More };
+            return if last && !calls.is_empty() {
+                ParsedForm::Calls(calls, text.len())
+            } else {
+                ParsedForm::More
+            };
         }
         if rest.starts_with(['{', '[']) {
             match json_prefix(rest) {
@@ -244,7 +267,9 @@ fn group(tools: &[Callable], text: &str, inside: &str, close: &str, last: bool) 
                 rest = rest.get(len..).unwrap_or_default().trim_start();
             }
             ParsedForm::More => return ParsedForm::More,
-            ParsedForm::Broken(..) => return broken(text, close, last, "a call in it cannot be read"),
+            ParsedForm::Broken(..) => {
+                return broken(text, close, last, "a call in it cannot be read");
+            }
             ParsedForm::Calls(..) | ParsedForm::Not => return ParsedForm::Not,
         }
     }
@@ -273,7 +298,10 @@ fn tagged(tools: &[Callable], text: &str) -> Result<Option<(FoundCall, usize)>, 
         let Some((value, len)) = json_prefix(rest).map_err(|_| ())? else { return Ok(None) };
         let rest = rest.get(len..).unwrap_or_default().trim_start();
         return match rest.strip_prefix(close) {
-            Some(behind) => Ok(Some((checked(tools, name, value.get().to_owned(), true), text.len() - behind.len()))),
+            Some(behind) => Ok(Some((
+                checked(tools, name, value.get().to_owned(), true),
+                text.len() - behind.len(),
+            ))),
             None if close.starts_with(rest) => Ok(None),
             None => Err(()),
         };
@@ -312,7 +340,8 @@ fn keyed(tools: &[Callable], name: &str, whole: &str) -> Option<FoundCall> {
     let mut args = Map::new();
     while !rest.is_empty() {
         let (key, after) = rest.strip_prefix("<arg_key>")?.split_once("</arg_key>")?;
-        let (value, after) = after.trim_start().strip_prefix("<arg_value>")?.split_once("</arg_value>")?;
+        let (value, after) =
+            after.trim_start().strip_prefix("<arg_value>")?.split_once("</arg_value>")?;
         if OPENINGS.iter().any(|mark| value.contains(mark)) {
             return None;
         }
@@ -344,7 +373,8 @@ fn typed(property: Option<&Value>, text: &str) -> Value {
 fn json_calls(tools: &[Callable], value: &RawValue) -> Option<Vec<FoundCall>> {
     if value.get().starts_with('[') {
         let items: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
-        let calls: Option<Vec<FoundCall>> = items.iter().map(|item| json_call(tools, item)).collect();
+        let calls: Option<Vec<FoundCall>> =
+            items.iter().map(|item| json_call(tools, item)).collect();
         return calls.filter(|calls| !calls.is_empty());
     }
     json_call(tools, value).map(|call| vec![call])
@@ -357,12 +387,18 @@ fn json_call(tools: &[Callable], value: &RawValue) -> Option<FoundCall> {
     if let Some(inner) = fields.get("function").filter(|f| f.get().starts_with('{')) {
         fields = serde_json::from_str(inner.get()).ok()?;
     }
-    let name = ["name", "tool", "tool_name", "function"].iter().find_map(|key| fields.get_key_value(*key))?;
+    let name = ["name", "tool", "tool_name", "function"]
+        .iter()
+        .find_map(|key| fields.get_key_value(*key))?;
     let tool: String = serde_json::from_str(name.1.get()).ok()?;
-    let args = ["arguments", "args", "parameters", "params", "input"].iter().find_map(|key| fields.get(*key));
+    let args = ["arguments", "args", "parameters", "params", "input"]
+        .iter()
+        .find_map(|key| fields.get(*key));
     let args = match args {
         // Arguments as a string that contains JSON.
-        Some(text) if text.get().starts_with('"') => serde_json::from_str::<String>(text.get()).ok()?,
+        Some(text) if text.get().starts_with('"') => {
+            serde_json::from_str::<String>(text.get()).ok()?
+        }
         Some(null) if null.get() == "null" => "{}".into(),
         Some(args) => args.get().to_owned(),
         None => {

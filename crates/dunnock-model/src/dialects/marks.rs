@@ -84,21 +84,34 @@ pub(super) fn half_marked(line: &str) -> Option<(&'static str, bool)> {
         return None;
     }
     let all = ["READ", "LIST", "SEARCH", "DELETE", "WRITE", "REPLACE", "RUN"];
-    let word = all.into_iter().find(|word| text.strip_prefix(word).is_some_and(|rest| rest.starts_with([' ', ':'])))?;
+    let word = all
+        .into_iter()
+        .find(|word| text.strip_prefix(word).is_some_and(|rest| rest.starts_with([' ', ':'])))?;
     Some((word, matches!(word, "WRITE" | "REPLACE" | "RUN")))
 }
 
 pub(super) fn is_ours(word: &str) -> bool {
-    matches!(word, "READ" | "LIST" | "SEARCH" | "WRITE" | "REPLACE" | "DELETE" | "RUN" | "DONE" | "WITH" | "END")
-        || word.starts_with('/')
+    matches!(
+        word,
+        "READ"
+            | "LIST"
+            | "SEARCH"
+            | "WRITE"
+            | "REPLACE"
+            | "DELETE"
+            | "RUN"
+            | "DONE"
+            | "WITH"
+            | "END"
+    ) || word.starts_with('/')
 }
 
 /// Whether a line is the marker that closes a block.
 pub(super) fn is_end(found: &Marked<'_>, capital: bool) -> bool {
     let rest = found.rest.to_ascii_uppercase();
     let of_block = matches!(rest.as_str(), "" | "WRITE" | "RUN" | "REPLACE");
-    let closes =
-        (found.word == "END" && of_block) || matches!(found.word.as_str(), "/WRITE" | "/RUN" | "/REPLACE" | "/END");
+    let closes = (found.word == "END" && of_block)
+        || matches!(found.word.as_str(), "/WRITE" | "/RUN" | "/REPLACE" | "/END");
     // In lower case it closes only a block opened in lower case: files have sections named [end].
     closes && only_marks(found.behind) && (found.capital || !capital)
 }
@@ -112,9 +125,15 @@ pub(super) fn only_marks(text: &str) -> bool {
 /// without any words.
 pub(super) fn is_remark(behind: &str) -> bool {
     let text = behind.trim();
-    let dash = text.strip_prefix(['-', '–', '—']).is_some_and(|rest| rest.starts_with(char::is_whitespace));
-    let bracket = behind.starts_with(char::is_whitespace) && text.starts_with('(') && text.ends_with(')');
-    dash || bracket || !text.chars().any(|c| c.is_alphanumeric() || matches!(c, '?' | ':' | '[' | '(' | '~' | '='))
+    let dash = text
+        .strip_prefix(['-', '–', '—'])
+        .is_some_and(|rest| rest.starts_with(char::is_whitespace));
+    let bracket =
+        behind.starts_with(char::is_whitespace) && text.starts_with('(') && text.ends_with(')');
+    dash || bracket
+        || !text
+            .chars()
+            .any(|c| c.is_alphanumeric() || matches!(c, '?' | ':' | '[' | '(' | '~' | '='))
 }
 
 /// The text before the marker that closes a block on the same line.
@@ -156,8 +175,14 @@ pub(super) fn mark_of(line: &str) -> Option<Marked<'_>> {
     let content = if escaped { unescaped(content.trim_end_matches('\\')) } else { content };
     let content = content.replace('：', ":");
     let content = content.trim();
-    let content = if content.starts_with(['*', '`']) { content.trim_matches(['*', '`']).trim() } else { content };
-    let long = content.find(|c: char| !(c.is_ascii_alphabetic() || c == '/' || c == '_')).unwrap_or(content.len());
+    let content = if content.starts_with(['*', '`']) {
+        content.trim_matches(['*', '`']).trim()
+    } else {
+        content
+    };
+    let long = content
+        .find(|c: char| !(c.is_ascii_alphabetic() || c == '/' || c == '_'))
+        .unwrap_or(content.len());
     // A closing marker may begin with a slash; a path is not a word.
     let (word, rest) = content.split_at(long);
     let word_is_path = word.get(1..).is_some_and(|w| w.contains('/'));
@@ -225,17 +250,25 @@ pub(super) fn number(text: &str) -> Option<usize> {
         None => (0, text),
     };
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    let long = if digits == 0 { usize::from(rest.starts_with(|c: char| c.is_ascii_lowercase())) } else { digits };
+    let long = if digits == 0 {
+        usize::from(rest.starts_with(|c: char| c.is_ascii_lowercase()))
+    } else {
+        digits
+    };
     let sign = rest.get(long..)?.chars().next()?;
-    let fits = (1..=3).contains(&long) && matches!(sign, '.' | ')' | ':') && (digits > 0 || sign == ')');
+    let fits =
+        (1..=3).contains(&long) && matches!(sign, '.' | ')' | ':') && (digits > 0 || sign == ')');
     let behind = rest.get(long + 1..)?.chars().next();
-    (fits && behind.is_none_or(|c| c.is_whitespace() || matches!(c, '[' | '\\' | '*' | '`' | '【' | '［')))
-        .then_some(open + long + 1)
+    (fits
+        && behind
+            .is_none_or(|c| c.is_whitespace() || matches!(c, '[' | '\\' | '*' | '`' | '【' | '［')))
+    .then_some(open + long + 1)
 }
 
 /// The character of a fence, its length, and the text after it.
 pub(super) fn fence(line: &str) -> Option<(char, usize, &str)> {
-    let text = line.trim_start_matches(|c: char| c == ' ' || c == '\t' || c == '>' || is_invisible(c));
+    let text =
+        line.trim_start_matches(|c: char| c == ' ' || c == '\t' || c == '>' || is_invisible(c));
     let sign = text.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let long = text.chars().take_while(|c| *c == sign).count();
     let rest = text.get(long..)?.trim();
@@ -245,7 +278,9 @@ pub(super) fn fence(line: &str) -> Option<(char, usize, &str)> {
 
 /// Removes the indentation or quotation of the command from its lines, if all of them have it.
 pub(super) fn shifted(lines: &[&str], marked: &Marked<'_>) -> Vec<String> {
-    if marked.quoted && lines.iter().all(|line| line.trim().is_empty() || line.trim_start().starts_with('>')) {
+    if marked.quoted
+        && lines.iter().all(|line| line.trim().is_empty() || line.trim_start().starts_with('>'))
+    {
         let bare = |line: &&str| {
             let rest = line.trim_start();
             let rest = rest.strip_prefix('>').unwrap_or(rest);
@@ -254,14 +289,27 @@ pub(super) fn shifted(lines: &[&str], marked: &Marked<'_>) -> Vec<String> {
         return lines.iter().map(bare).collect();
     }
     let indent = |line: &&&str| line.chars().take_while(|c| *c == ' ').count();
-    let least = lines.iter().filter(|line| !line.trim().is_empty()).map(|line| indent(&line)).min().unwrap_or(0);
+    let least = lines
+        .iter()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| indent(&line))
+        .min()
+        .unwrap_or(0);
     let off = if marked.quoted { 0 } else { least.min(marked.column) };
     lines.iter().map(|line| line.get(off..).unwrap_or_default().to_owned()).collect()
 }
 
 /// Whether a line is the label of a copy button that was copied along with the code.
 pub(super) fn is_button(line: &str) -> bool {
-    matches!(line.trim(), "Copy code" | "Copy" | "Code kopieren" | "Copier le code" | "复制代码" | "コードをコピーする")
+    matches!(
+        line.trim(),
+        "Copy code"
+            | "Copy"
+            | "Code kopieren"
+            | "Copier le code"
+            | "复制代码"
+            | "コードをコピーする"
+    )
 }
 
 const LABELS: &[&str] = &[
@@ -297,7 +345,9 @@ const LABELS: &[&str] = &[
 ];
 
 pub(super) fn without_buttons(mut lines: Vec<String>) -> Vec<String> {
-    let label = lines.first().is_some_and(|line| LABELS.contains(&line.trim().to_ascii_lowercase().as_str()));
+    let label = lines
+        .first()
+        .is_some_and(|line| LABELS.contains(&line.trim().to_ascii_lowercase().as_str()));
     if label && lines.get(1).is_some_and(|line| is_button(line)) {
         lines.drain(..2);
     } else if lines.first().is_some_and(|line| is_button(line)) {
@@ -307,13 +357,20 @@ pub(super) fn without_buttons(mut lines: Vec<String>) -> Vec<String> {
 }
 
 /// Removes a fence that encloses both halves of a replacement.
-pub(super) fn both_unfenced(mut old: Vec<String>, mut new: Vec<String>) -> (Vec<String>, Vec<String>) {
+pub(super) fn both_unfenced(
+    mut old: Vec<String>,
+    mut new: Vec<String>,
+) -> (Vec<String>, Vec<String>) {
     let opens = old.first().and_then(|line| fence(line)).map(|(sign, long, _)| (sign, long));
-    let closed =
-        |lines: &[String], sign: char| lines.iter().filter(|l| fence(l).is_some_and(|(s, ..)| s == sign)).count();
+    let closed = |lines: &[String], sign: char| {
+        lines.iter().filter(|l| fence(l).is_some_and(|(s, ..)| s == sign)).count()
+    };
     if let Some((sign, long)) = opens
         && closed(&old, sign) % 2 == 1
-        && new.last().and_then(|line| fence(line)).is_some_and(|(s, l, rest)| s == sign && l >= long && rest.is_empty())
+        && new
+            .last()
+            .and_then(|line| fence(line))
+            .is_some_and(|(s, l, rest)| s == sign && l >= long && rest.is_empty())
     {
         old.remove(0);
         new.pop();
@@ -328,7 +385,9 @@ pub(super) fn path(text: &str) -> Result<String, String> {
         return Err("needs a path, for example [READ src/main.rs]".into());
     }
     if PLACEHOLDERS.contains(&path.as_str()) {
-        return Err(format!("repeats the placeholder {path:?} from the instructions; write a real path"));
+        return Err(format!(
+            "repeats the placeholder {path:?} from the instructions; write a real path"
+        ));
     }
     if path.contains("](") || path.contains('\n') || path.chars().any(char::is_control) {
         return Err(format!("has the unclear path {path:?}; write the plain path"));
@@ -351,9 +410,17 @@ pub(super) fn with_lines(text: String) -> (String, Option<(u32, u32)>) {
 /// Removes quotes around a text, plain or typographic.
 pub(super) fn unquoted(text: &str) -> String {
     let mut text = text.trim();
-    for (open, close) in
-        [("\"", "\""), ("'", "'"), ("`", "`"), ("“", "”"), ("‘", "’"), ("«", "»"), ("„", "“"), ("”", "”"), ("**", "**")]
-    {
+    for (open, close) in [
+        ("\"", "\""),
+        ("'", "'"),
+        ("`", "`"),
+        ("“", "”"),
+        ("‘", "’"),
+        ("«", "»"),
+        ("„", "“"),
+        ("”", "”"),
+        ("**", "**"),
+    ] {
         if let Some(inside) = text.strip_prefix(open).and_then(|t| t.strip_suffix(close)) {
             text = inside.trim();
         }
@@ -371,10 +438,18 @@ pub(super) fn runnable(script: &str, whole: bool) -> Result<String, String> {
     }
     // A shell would treat a fence as command substitution and run its output.
     if script.lines().any(|line| fence(line).is_some()) {
-        return Err("has a code fence and other text; write only the command between [RUN] and [END]".into());
+        return Err("has a code fence and other text; write only the command between [RUN] and \
+                    [END]"
+            .into());
     }
-    if !whole && script.lines().any(|line| mark_of(line).is_some_and(|found| found.capital && is_ours(&found.word))) {
-        return Err("has a line that looks like another command; if it is meant, put the body into a code fence".into());
+    if !whole
+        && script
+            .lines()
+            .any(|line| mark_of(line).is_some_and(|found| found.capital && is_ours(&found.word)))
+    {
+        return Err("has a line that looks like another command; if it is meant, put the body \
+                    into a code fence"
+            .into());
     }
     if !script.contains('"') {
         script = script.replace(['“', '”', '„'], "\"");
@@ -388,12 +463,16 @@ pub(super) fn runnable(script: &str, whole: bool) -> Result<String, String> {
     }
     let lines: Vec<&str> = script.lines().collect();
     let typed = |line: &&&str| line.starts_with("$ ");
-    let said = |line: &&&str| !line.trim().is_empty() && !line.starts_with("$ ") && !line.starts_with('#');
+    let said =
+        |line: &&&str| !line.trim().is_empty() && !line.starts_with("$ ") && !line.starts_with('#');
     if lines.iter().any(|line| typed(&line)) && lines.iter().any(|line| said(&line)) {
-        return Err("looks like commands with their output; write only the commands, without $".into());
+        return Err(
+            "looks like commands with their output; write only the commands, without $".into()
+        );
     }
     if lines.iter().any(|line| typed(&line)) {
-        let bare: Vec<&str> = lines.iter().map(|line| line.strip_prefix("$ ").unwrap_or(line)).collect();
+        let bare: Vec<&str> =
+            lines.iter().map(|line| line.strip_prefix("$ ").unwrap_or(line)).collect();
         script = bare.join("\n");
     }
     Ok(script)

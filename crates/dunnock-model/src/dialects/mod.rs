@@ -162,9 +162,9 @@ pub(crate) fn checked(tools: &[Callable], name: &str, args: String, recovered: b
             Some(format!("there is no tool {name:?}; use one of {}", known.join(", ")))
         }
         Some(tool) => match serde_json::from_str::<Value>(&args) {
-            Ok(value) => {
-                schema::check(&tool.schema, &value).err().map(|why| format!("the arguments are invalid: {why}"))
-            }
+            Ok(value) => schema::check(&tool.schema, &value)
+                .err()
+                .map(|why| format!("the arguments are invalid: {why}")),
             Err(error) => Some(format!("the arguments are not JSON: {error}")),
         },
     };

@@ -1,4 +1,5 @@
-//! JSON plans: the whole answer is `{"thought", "plan": [], "actions": [{"tool", ...}]}`, checked against a schema.
+//! JSON plans: the whole answer is `{"thought", "plan": [], "actions": [{"tool", ...}]}`, checked
+//! against a schema.
 //!
 //! An invalid plan is kept as a call that cannot run, so that the model is sent the reason (P4) and
 //! it is recorded like any other call. [`Reader`] shows the thought while it is being written.
@@ -38,13 +39,18 @@ pub(crate) fn schema(tools: &[Callable], room: u64) -> String {
     let (thought, text) = (thought.clamp(100, 2_000), text.clamp(100, schema::STRING));
     let (steps, step, actions) = if small { (3, 60, 2) } else { (12, 200, 8) };
     let action = |tool: &Callable| {
-        let theirs = tool.schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+        let theirs =
+            tool.schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
         let theirs = theirs.into_iter().filter(|(key, _)| key != "tool");
         let theirs: String = theirs
-            .map(|(key, value)| format!(",{}:{}", json!(key), schema::bounded(&without_words(value), text)))
+            .map(|(key, value)| {
+                format!(",{}:{}", json!(key), schema::bounded(&without_words(value), text))
+            })
             .collect();
         let mut required = vec![json!("tool")];
-        required.extend(tool.schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default());
+        required.extend(
+            tool.schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default(),
+        );
         format!(
             r#"{{"type":"object","properties":{{"tool":{{"const":{}}}{theirs}}},"required":{},"additionalProperties":false}}"#,
             json!(tool.name),
@@ -122,7 +128,12 @@ impl PlanReader {
             Err(why) => {
                 let cut = if cut { " (it was cut off at the output limit)" } else { "" };
                 let fault = Some(format!("the answer is not a valid plan{cut}: {why}"));
-                out.push(Parsed::Call(FoundCall { tool: BROKEN.into(), args: raw, recovered: false, fault }));
+                out.push(Parsed::Call(FoundCall {
+                    tool: BROKEN.into(),
+                    args: raw,
+                    recovered: false,
+                    fault,
+                }));
                 return;
             }
         };
@@ -137,7 +148,8 @@ impl PlanReader {
 
 /// The thought so far, of a plan that is still being written.
 fn thought_so_far(raw: &str) -> Option<String> {
-    let rest = unfenced(raw).trim_start().strip_prefix('{')?.trim_start().strip_prefix("\"thought\"")?;
+    let rest =
+        unfenced(raw).trim_start().strip_prefix('{')?.trim_start().strip_prefix("\"thought\"")?;
     let rest = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
     let mut end = rest.len();
     let mut escaped = false;
@@ -189,7 +201,9 @@ fn read(tools: &[Callable], raw: &str) -> Result<(String, Vec<FoundCall>), Strin
     });
     schema::check(&shape, &value)?;
     let mut said = value["thought"].as_str().unwrap_or_default().to_owned();
-    for (n, step) in value["plan"].as_array().into_iter().flatten().filter_map(Value::as_str).enumerate() {
+    for (n, step) in
+        value["plan"].as_array().into_iter().flatten().filter_map(Value::as_str).enumerate()
+    {
         let _ = write!(said, "\n{}. {step}", n + 1);
     }
     let actions = value["actions"].as_array().into_iter().flatten().filter_map(Value::as_object);
@@ -198,13 +212,16 @@ fn read(tools: &[Callable], raw: &str) -> Result<(String, Vec<FoundCall>), Strin
 }
 
 fn call(tools: &[Callable], mut action: Map<String, Value>) -> FoundCall {
-    let tool = action.remove("tool").and_then(|t| t.as_str().map(str::to_owned)).unwrap_or_default();
+    let tool =
+        action.remove("tool").and_then(|t| t.as_str().map(str::to_owned)).unwrap_or_default();
     let known = |name: &str| tools.iter().any(|t| t.name == name);
-    let Some((theirs, ours)) = NAMES.iter().find(|(theirs, ours)| *theirs == tool && (known(theirs) || known(ours)))
+    let Some((theirs, ours)) =
+        NAMES.iter().find(|(theirs, ours)| *theirs == tool && (known(theirs) || known(ours)))
     else {
         return checked(tools, &tool, Value::Object(action).to_string(), false);
     };
-    let as_written = known(theirs).then(|| checked(tools, theirs, Value::Object(action.clone()).to_string(), false));
+    let as_written = known(theirs)
+        .then(|| checked(tools, theirs, Value::Object(action.clone()).to_string(), false));
     if let Some(wrong) = as_written.as_ref().filter(|found| found.fault.is_some()) {
         return wrong.clone();
     }
@@ -213,7 +230,12 @@ fn call(tools: &[Callable], mut action: Map<String, Value>) -> FoundCall {
         match patch(path.as_ref().and_then(Value::as_str), diff.as_str().unwrap_or_default()) {
             Ok(patch) => drop(action.insert("patch".into(), patch.into())),
             Err(fault) => {
-                return FoundCall { tool: (*ours).into(), args: "{}".into(), recovered: false, fault: Some(fault) };
+                return FoundCall {
+                    tool: (*ours).into(),
+                    args: "{}".into(),
+                    recovered: false,
+                    fault: Some(fault),
+                };
             }
         }
     }
@@ -236,7 +258,9 @@ fn patch(path: Option<&str>, diff: &str) -> Result<String, String> {
         (!paths.is_empty()).then_some(paths)
     };
     match named(diff) {
-        Some(paths) if paths.iter().all(|named| *named == policy::plain_path(path)) => Ok(diff.to_owned()),
+        Some(paths) if paths.iter().all(|named| *named == policy::plain_path(path)) => {
+            Ok(diff.to_owned())
+        }
         Some(paths) => Err(format!("the diff changes {}, but path is {path}", paths.join(", "))),
         None => {
             let whole = format!("--- a/{path}\n+++ b/{path}\n{diff}");
@@ -265,11 +289,16 @@ pub(crate) fn answer(tools: &[Callable], parts: &[Part], cut: bool) -> String {
             && let Some(patch) = args.remove("patch")
         {
             let parsed = patch.as_str().and_then(|text| Patch::parse(text).ok());
-            let path = parsed.as_ref().and_then(|patch| patch.paths().next()).unwrap_or_default().to_owned();
+            let path = parsed
+                .as_ref()
+                .and_then(|patch| patch.paths().next())
+                .unwrap_or_default()
+                .to_owned();
             args.insert("path".into(), path.into());
             args.insert("diff".into(), patch);
         }
-        let args: String = args.iter().map(|(key, value)| format!(",{}:{value}", json!(key))).collect();
+        let args: String =
+            args.iter().map(|(key, value)| format!(",{}:{value}", json!(key))).collect();
         format!(r#"{{"tool":{}{args}}}"#, json!(tool))
     };
     let actions: Vec<String> = calls.iter().map(action).collect();
@@ -277,10 +306,18 @@ pub(crate) fn answer(tools: &[Callable], parts: &[Part], cut: bool) -> String {
 }
 
 /// Renders the result of an action for the model.
-pub(crate) fn result(tools: &[Callable], tool: &str, text: &str, ok: bool, fault: Option<&str>) -> String {
+pub(crate) fn result(
+    tools: &[Callable],
+    tool: &str,
+    text: &str,
+    ok: bool,
+    fault: Option<&str>,
+) -> String {
     let tool = name_for(tools, tool);
     match fault {
-        Some(why) if tool == BROKEN => format!("{why}. Answer with one JSON object and nothing else."),
+        Some(why) if tool == BROKEN => {
+            format!("{why}. Answer with one JSON object and nothing else.")
+        }
         _ => format!("Result of {tool}{}:\n{text}", if ok { "" } else { " (it failed)" }),
     }
 }

@@ -20,7 +20,8 @@ pub fn check(schema: &Value, value: &Value) -> Result<(), String> {
 fn at(schema: &Value, value: &Value, path: &str) -> Result<(), String> {
     let wrong = |why: String| Err(if path.is_empty() { why } else { format!("{path}: {why}") });
     let Some(schema) = schema.as_object() else { return Ok(()) };
-    if let Some(any) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
+    if let Some(any) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array)
+    {
         let fits = any.iter().filter(|s| at(s, value, path).is_ok()).count();
         let one = schema.contains_key("oneOf");
         if fits == 0 || (one && fits > 1) {
@@ -63,7 +64,9 @@ fn at(schema: &Value, value: &Value, path: &str) -> Result<(), String> {
         }
         Value::Number(n) => {
             let n = n.as_f64().unwrap_or(f64::NAN);
-            if number("minimum").is_some_and(|least| n < least) || number("maximum").is_some_and(|most| n > most) {
+            if number("minimum").is_some_and(|least| n < least)
+                || number("maximum").is_some_and(|most| n > most)
+            {
                 return wrong(format!("{n} is out of bounds"));
             }
         }
@@ -89,7 +92,13 @@ fn at(schema: &Value, value: &Value, path: &str) -> Result<(), String> {
 
 fn object(schema: &Map<String, Value>, map: &Map<String, Value>, path: &str) -> Result<(), String> {
     let inside = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-    for key in schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+    for key in schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
         if !map.contains_key(key) {
             return Err(format!("{} is missing", inside(key)));
         }
@@ -130,10 +139,12 @@ fn kind(value: &Value) -> &'static str {
 /// models loop inside unbounded ones.
 #[must_use]
 pub fn bounded(schema: &Value, longest: u64) -> Value {
-    let least = |bound: &Value, most: u64| json!(bound.as_u64().map_or(most, |bound| bound.min(most)));
+    let least =
+        |bound: &Value, most: u64| json!(bound.as_u64().map_or(most, |bound| bound.min(most)));
     match schema {
         Value::Object(map) => {
-            let mut map: Map<String, Value> = map.iter().map(|(k, v)| (k.clone(), bounded(v, longest))).collect();
+            let mut map: Map<String, Value> =
+                map.iter().map(|(k, v)| (k.clone(), bounded(v, longest))).collect();
             let free = !map.contains_key("enum") && !map.contains_key("const");
             let bound = match map.get("type").and_then(Value::as_str) {
                 Some("string") if free => Some(("maxLength", longest)),
@@ -146,7 +157,9 @@ pub fn bounded(schema: &Value, longest: u64) -> Value {
             }
             Value::Object(map)
         }
-        Value::Array(items) => Value::Array(items.iter().map(|item| bounded(item, longest)).collect()),
+        Value::Array(items) => {
+            Value::Array(items.iter().map(|item| bounded(item, longest)).collect())
+        }
         other => other.clone(),
     }
 }
@@ -154,10 +167,13 @@ pub fn bounded(schema: &Value, longest: u64) -> Value {
 /// The schema without its bounds.
 #[must_use]
 pub fn unbounded(schema: &Value) -> Value {
-    const BOUNDS: &[&str] = &["minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum"];
+    const BOUNDS: &[&str] =
+        &["minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum"];
     match schema {
         Value::Object(map) => {
-            let kept = map.iter().filter(|(key, value)| !(BOUNDS.contains(&key.as_str()) && value.is_number()));
+            let kept = map
+                .iter()
+                .filter(|(key, value)| !(BOUNDS.contains(&key.as_str()) && value.is_number()));
             Value::Object(kept.map(|(k, v)| (k.clone(), unbounded(v))).collect())
         }
         Value::Array(items) => Value::Array(items.iter().map(unbounded).collect()),
@@ -169,8 +185,13 @@ pub fn unbounded(schema: &Value) -> Value {
 /// models.
 #[must_use]
 pub fn told(schema: &Value) -> String {
-    let required: Vec<&str> =
-        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     let properties = schema.get("properties").and_then(Value::as_object);
     let line = |(key, property): (&String, &Value)| {
         let optional = if required.contains(&key.as_str()) { "" } else { ", optional" };
@@ -187,14 +208,18 @@ fn form(schema: &Value) -> String {
     if let Some(all) = schema.get("enum").and_then(Value::as_array) {
         return all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
     }
-    if let Some(any) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
+    if let Some(any) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array)
+    {
         return any.iter().map(form).collect::<Vec<_>>().join(" or ");
     }
     match schema.get("type").and_then(Value::as_str) {
-        Some("array") => format!("list of {}", schema.get("items").map_or_else(|| "anything".into(), form)),
+        Some("array") => {
+            format!("list of {}", schema.get("items").map_or_else(|| "anything".into(), form))
+        }
         Some("object") => {
             let keys = schema.get("properties").and_then(Value::as_object);
-            let keys: Vec<String> = keys.into_iter().flatten().map(|(k, v)| format!("{k}: {}", form(v))).collect();
+            let keys: Vec<String> =
+                keys.into_iter().flatten().map(|(k, v)| format!("{k}: {}", form(v))).collect();
             format!("{{{}}}", keys.join(", "))
         }
         Some(one) => one.to_owned(),

@@ -109,7 +109,17 @@ impl TextCallReader {
     #[must_use]
     pub fn new(tools: Arc<[Callable]>) -> Self {
         let (held, at) = (String::new(), At::Line);
-        Self { tools, held, pos: 0, at, quote: None, line: String::new(), first: true, called: false, over: false }
+        Self {
+            tools,
+            held,
+            pos: 0,
+            at,
+            quote: None,
+            line: String::new(),
+            first: true,
+            called: false,
+            over: false,
+        }
     }
 
     /// Processes more text.
@@ -152,9 +162,18 @@ impl TextCallReader {
             return;
         }
         if let At::Form { .. } = self.at {
-            let why = if cut { "the answer was cut off inside this call" } else { "this call is not closed" };
+            let why = if cut {
+                "the answer was cut off inside this call"
+            } else {
+                "this call is not closed"
+            };
             let tool = name_in(&rest).unwrap_or_else(|| "unknown".into());
-            out.push(Parsed::Call(FoundCall { tool, args: rest, recovered: true, fault: Some(why.into()) }));
+            out.push(Parsed::Call(FoundCall {
+                tool,
+                args: rest,
+                recovered: true,
+                fault: Some(why.into()),
+            }));
         } else {
             out.push(Parsed::Text(rest));
         }
@@ -252,13 +271,21 @@ impl TextCallReader {
         true
     }
 
-    fn form(&mut self, end: &'static str, tries: usize, looked: usize, last: bool, out: &mut Vec<Parsed>) -> bool {
+    fn form(
+        &mut self,
+        end: &'static str,
+        tries: usize,
+        looked: usize,
+        last: bool,
+        out: &mut Vec<Parsed>,
+    ) -> bool {
         let held = self.rest().len();
         if !last {
             let from = self.rest().floor_char_boundary(looked.saturating_sub(end.len()));
             let found = self.rest().get(from..).is_some_and(|new| new.contains(end));
             // Wait for the rest of the line after a complete form without parsing the form again.
-            let waits = tries > 0 && self.rest().get(looked..).is_some_and(|new| new.contains('\n'));
+            let waits =
+                tries > 0 && self.rest().get(looked..).is_some_and(|new| new.contains('\n'));
             if !(found || waits) || tries >= TRIES {
                 self.at = At::Form { end, tries, looked: held };
                 return false;
@@ -290,7 +317,11 @@ impl TextCallReader {
                     self.at = At::Words;
                     return true;
                 }
-                let skip = if another { behind.len() - next.len() } else { (behind.len() + 1).min(rest.len()) };
+                let skip = if another {
+                    behind.len() - next.len()
+                } else {
+                    (behind.len() + 1).min(rest.len())
+                };
                 self.pos += len + skip;
                 self.line.clear();
                 (self.first, self.called) = (false, true);
@@ -320,7 +351,10 @@ fn listed(text: &str) -> &str {
             1..=9 => after.strip_prefix(['.', ')']),
             _ => None,
         };
-        let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with([' ', '\n'])) else { return text };
+        let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with([' ', '\n']))
+        else {
+            return text;
+        };
         text = rest.trim_start_matches(' ');
     }
     text
@@ -330,7 +364,9 @@ fn listed(text: &str) -> &str {
 fn opens(line: &str) -> Option<Quote> {
     let lower = line.to_ascii_lowercase();
     let open = SHOWN.iter().chain(RESULTS).find(|(open, end)| {
-        lower.rfind(open).is_some_and(|at| !lower.get(at..).is_some_and(|after| after.contains(end)))
+        lower
+            .rfind(open)
+            .is_some_and(|at| !lower.get(at..).is_some_and(|after| after.contains(end)))
     });
     if let Some((_, end)) = open {
         return Some(Quote::Block(end));
@@ -341,7 +377,11 @@ fn opens(line: &str) -> Option<Quote> {
     let fence = ['`', '~'].into_iter().find_map(|mark| {
         let many = inner.chars().take_while(|c| *c == mark).count();
         let info = inner.get(many..).unwrap_or_default();
-        (many >= 3 && !(mark == '`' && info.contains('`'))).then_some(Quote::Fence { mark, many, indent })
+        (many >= 3 && !(mark == '`' && info.contains('`'))).then_some(Quote::Fence {
+            mark,
+            many,
+            indent,
+        })
     });
     // "So: ```" is not a fence in Markdown, but models mean it as one.
     let late = line.trim_end().ends_with("```") && !line.matches("```").count().is_multiple_of(2);
@@ -386,7 +426,9 @@ pub(crate) fn answer(parts: &[Part], cut: bool) -> String {
         }
         match (&call.fault, call.broken()) {
             // As the model wrote it, so that it sees its mistake.
-            (Some(_), _) | (None, Some(_)) if call.args.starts_with('<') => text.push_str(&call.args),
+            (Some(_), _) | (None, Some(_)) if call.args.starts_with('<') => {
+                text.push_str(&call.args)
+            }
             (_, broken) => {
                 let args = if broken.is_some() { "{}" } else { &call.args };
                 text.push_str(&format!(

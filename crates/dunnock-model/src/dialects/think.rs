@@ -5,7 +5,8 @@
 
 use super::Parsed;
 
-const TAGS: &[(&str, &str)] = &[("<think>", "</think>"), ("<thinking>", "</thinking>"), ("[THINK]", "[/THINK]")];
+const TAGS: &[(&str, &str)] =
+    &[("<think>", "</think>"), ("<thinking>", "</thinking>"), ("[THINK]", "[/THINK]")];
 
 #[derive(Debug, Default)]
 pub(crate) struct Think {
@@ -137,7 +138,11 @@ impl Think {
     fn let_go(&mut self, words: &mut String, out: &mut Vec<Parsed>) {
         let words = std::mem::take(words);
         if !words.is_empty() {
-            out.push(if self.inside.is_some() { Parsed::Reasoning(words) } else { Parsed::Text(words) });
+            out.push(if self.inside.is_some() {
+                Parsed::Reasoning(words)
+            } else {
+                Parsed::Text(words)
+            });
         }
     }
 
@@ -151,7 +156,11 @@ impl Think {
             // At the start of a line it always ends the reasoning, even in a fence: models leave
             // fences open in reasoning.
             if rest.starts_with(close) {
-                return if fresh || self.line.ticks.is_multiple_of(2) { Tag::Close(close.len()) } else { Tag::None };
+                return if fresh || self.line.ticks.is_multiple_of(2) {
+                    Tag::Close(close.len())
+                } else {
+                    Tag::None
+                };
             }
             return if !last && close.starts_with(rest) { Tag::Unsure } else { Tag::None };
         }
@@ -175,7 +184,9 @@ impl Think {
                 // Only a tag alone on its line counts; otherwise the text may just mention it.
                 let line = behind.split('\n').next().unwrap_or_default();
                 return match line.trim().is_empty() {
-                    true if last || behind.contains('\n') || line.len() > 200 => Tag::Lone(close.len()),
+                    true if last || behind.contains('\n') || line.len() > 200 => {
+                        Tag::Lone(close.len())
+                    }
                     true => Tag::Unsure,
                     false => Tag::Doubt(close.len()),
                 };
@@ -209,7 +220,9 @@ mod tests {
         for size in [1, 3, 1000] {
             let (mut think, mut out) = (Think::default(), Vec::new());
             let chars: Vec<char> = text.chars().collect();
-            chars.chunks(size).for_each(|piece| think.feed(&piece.iter().collect::<String>(), &mut out));
+            chars
+                .chunks(size)
+                .for_each(|piece| think.feed(&piece.iter().collect::<String>(), &mut out));
             think.finish(&mut out);
             let mut told = String::new();
             let mut thinking = false;
@@ -252,11 +265,18 @@ mod tests {
     fn tags_that_are_talked_about_are_words() {
         assert_eq!(heard("write `</think>` here"), "write `</think>` here");
         assert_eq!(heard("```\n</think>\n```\nx"), "```\n</think>\n```\nx");
-        assert_eq!(heard("The template ends with </think>, then."), "The template ends with </think>, then.");
+        assert_eq!(
+            heard("The template ends with </think>, then."),
+            "The template ends with </think>, then."
+        );
         assert_eq!(heard("</think> is a tag"), "</think> is a tag");
         assert_eq!(heard("the <think> tag"), "the <think> tag");
         assert_eq!(heard("a < b </thin"), "a < b </thin");
         assert_eq!(heard("<think>say `</think>` now</think>x"), "[say `</think>` now]x");
-        assert_eq!(heard("<think>```\nopen\n</think>\nx"), "[```\nopen\n]x", "thoughts leave fences open");
+        assert_eq!(
+            heard("<think>```\nopen\n</think>\nx"),
+            "[```\nopen\n]x",
+            "thoughts leave fences open"
+        );
     }
 }

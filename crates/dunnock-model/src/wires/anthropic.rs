@@ -16,7 +16,10 @@ use serde_json::{Value, json};
 /// Default output limit, which this wire requires; long enough for most files.
 const MAX_OUTPUT: u64 = 8_192;
 
-pub(crate) fn tool(offer: &ToolSpec, input_schema: Box<RawValue>) -> Result<Box<RawValue>, serde_json::Error> {
+pub(crate) fn tool(
+    offer: &ToolSpec,
+    input_schema: Box<RawValue>,
+) -> Result<Box<RawValue>, serde_json::Error> {
     #[derive(Serialize)]
     struct AnthropicTool<'a> {
         name: &'a str,
@@ -37,7 +40,10 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let preamble = outgoing.preamble;
     let mut body = Body::new(preamble.names().1);
     // At most a quarter of the window, to leave room for the request itself.
-    let most = preamble.max_output.unwrap_or(MAX_OUTPUT).min(preamble.window.map_or(u64::MAX, |w| (w / 4).max(1)));
+    let most = preamble
+        .max_output
+        .unwrap_or(MAX_OUTPUT)
+        .min(preamble.window.map_or(u64::MAX, |w| (w / 4).max(1)));
     body.field("max_tokens", &most).raw("stream", "true");
     if let Some(tools) = outgoing.tools() {
         body.raw("tools", tools);
@@ -45,11 +51,18 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     if let Some(schema) = outgoing.schema() {
         // This wire supports no bounds in schemas; we check them when the plan is read.
         let schema = schema::unbounded(&serde_json::from_str(schema).unwrap_or_default());
-        body.raw("output_config", &format!(r#"{{"format":{{"type":"json_schema","schema":{schema}}}}}"#));
+        body.raw(
+            "output_config",
+            &format!(r#"{{"format":{{"type":"json_schema","schema":{schema}}}}}"#),
+        );
     }
     body.more(&preamble.body);
-    body.field("system", &[json!({"type": "text", "text": preamble.system, "cache_control": {"type": "ephemeral"}})]);
-    let persons = outgoing.sides.iter().filter(|side| matches!(side, ChatMessage::Person(_))).count();
+    body.field(
+        "system",
+        &[json!({"type": "text", "text": preamble.system, "cache_control": {"type": "ephemeral"}})],
+    );
+    let persons =
+        outgoing.sides.iter().filter(|side| matches!(side, ChatMessage::Person(_))).count();
     let mut messages = Vec::new();
     let mut seen = 0;
     for side in outgoing.sides {
@@ -78,9 +91,16 @@ fn person(bits: &[ContentPart<'_>], mark: bool) -> String {
                 #[serde(skip_serializing_if = "std::ops::Not::not")]
                 is_error: bool,
             }
-            json(&ToolResultBlock { r#type: "tool_result", tool_use_id: id, content: text, is_error: !ok })
+            json(&ToolResultBlock {
+                r#type: "tool_result",
+                tool_use_id: id,
+                content: text,
+                is_error: !ok,
+            })
         }
-        ContentPart::Text(text) => text_block(if text.trim().is_empty() { "(nothing)" } else { text }),
+        ContentPart::Text(text) => {
+            text_block(if text.trim().is_empty() { "(nothing)" } else { text })
+        }
         ContentPart::Picture(picture) => {
             #[derive(Serialize)]
             struct Source<'a> {
@@ -93,7 +113,8 @@ fn person(bits: &[ContentPart<'_>], mark: bool) -> String {
                 r#type: &'static str,
                 source: Source<'a>,
             }
-            let source = Source { r#type: "base64", media_type: picture.media, data: &picture.base64 };
+            let source =
+                Source { r#type: "base64", media_type: picture.media, data: &picture.base64 };
             json(&ImageBlock { r#type: "image", source })
         }
     };
@@ -214,7 +235,8 @@ impl WireReader for Anthropic {
         if data.trim().is_empty() || data.trim() == "[DONE]" {
             return Ok(());
         }
-        let event: AnthropicEvent<'_> = serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
+        let event: AnthropicEvent<'_> =
+            serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
         let index = event.index.unwrap_or(0);
         match event.r#type.as_str() {
             "message_start" => {
@@ -246,7 +268,9 @@ impl WireReader for Anthropic {
                 answer.closed = true;
             }
             "error" => {
-                return Err(Bad::Server(crate::request_error::words(&event.error.unwrap_or(Value::Null))));
+                return Err(Bad::Server(crate::request_error::words(
+                    &event.error.unwrap_or(Value::Null),
+                )));
             }
             "message" => {
                 let blocks = event.content.map_or("[]", RawValue::get);
@@ -325,7 +349,9 @@ impl Anthropic {
                     call.id = block.id.unwrap_or_default();
                     call.name = block.name.unwrap_or_default();
                 }
-                if let Some(input) = block.input.filter(|i| i.as_object().is_some_and(|map| !map.is_empty())) {
+                if let Some(input) =
+                    block.input.filter(|i| i.as_object().is_some_and(|map| !map.is_empty()))
+                {
                     answer.args(at, &input.to_string())?;
                 }
                 OpenBlock::Call(at)

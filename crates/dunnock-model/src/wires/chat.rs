@@ -21,7 +21,10 @@ const KEEP: usize = 2 << 20;
 const WANTED_BACK: &[&str] = &["reasoning_details", "thinking_blocks"];
 
 /// A tool in the format of this wire and of Ollama's.
-pub(crate) fn tool(offer: &ToolSpec, parameters: Box<RawValue>) -> Result<Box<RawValue>, serde_json::Error> {
+pub(crate) fn tool(
+    offer: &ToolSpec,
+    parameters: Box<RawValue>,
+) -> Result<Box<RawValue>, serde_json::Error> {
     #[derive(Serialize)]
     struct Function<'a> {
         name: &'a str,
@@ -46,7 +49,10 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
         body.raw("stream_options", r#"{"include_usage":true}"#);
     }
     if let Some(most) = preamble.max_output {
-        body.field(if preamble.quirks.new_limit { "max_completion_tokens" } else { "max_tokens" }, &most);
+        body.field(
+            if preamble.quirks.new_limit { "max_completion_tokens" } else { "max_tokens" },
+            &most,
+        );
     }
     if let Some(tools) = outgoing.tools() {
         body.raw("tools", tools);
@@ -138,14 +144,23 @@ fn person(bits: &[ContentPart<'_>], messages: &mut Vec<String>) {
     for bit in bits {
         match bit {
             ContentPart::Result { id, text, .. } => {
-                messages.push(json(&ChatOutMessage { tool_call_id: Some(id), ..ChatOutMessage::plain("tool", text) }));
+                messages.push(json(&ChatOutMessage {
+                    tool_call_id: Some(id),
+                    ..ChatOutMessage::plain("tool", text)
+                }));
             }
             ContentPart::Picture(picture) => pieces.push(image(picture)),
-            ContentPart::Text(text) if pieces.is_empty() => messages.push(json(&ChatOutMessage::plain("user", text))),
+            ContentPart::Text(text) if pieces.is_empty() => {
+                messages.push(json(&ChatOutMessage::plain("user", text)))
+            }
             ContentPart::Text(text) => {
                 pieces.push(ChatContentPart::Text { text });
                 let content = Some(Content::Pieces(std::mem::take(&mut pieces)));
-                messages.push(json(&ChatOutMessage { role: "user", content, ..ChatOutMessage::default() }));
+                messages.push(json(&ChatOutMessage {
+                    role: "user",
+                    content,
+                    ..ChatOutMessage::default()
+                }));
             }
         }
     }
@@ -156,7 +171,9 @@ fn merged(bits: &[ContentPart<'_>]) -> String {
     let messages::Merged { results, pictures, words } = messages::merged(bits);
     let mut messages: Vec<String> = results
         .iter()
-        .map(|(id, _, text)| json(&ChatOutMessage { tool_call_id: Some(id), ..ChatOutMessage::plain("tool", text) }))
+        .map(|(id, _, text)| {
+            json(&ChatOutMessage { tool_call_id: Some(id), ..ChatOutMessage::plain("tool", text) })
+        })
         .collect();
     if !pictures.is_empty() {
         let mut pieces: Vec<ChatContentPart<'_>> = pictures.into_iter().map(image).collect();
@@ -185,23 +202,38 @@ fn answer(said: &[AssistantPart<'_>], quirks: &Quirks) -> String {
             }
             AssistantPart::Call { id, tool, args } => {
                 let function = ChatOutFunction { name: tool.as_ref(), arguments: args };
-                tool_calls.push(ChatOutCall { id, r#type: "function", function, extra_content: None });
+                tool_calls.push(ChatOutCall {
+                    id,
+                    r#type: "function",
+                    function,
+                    extra_content: None,
+                });
             }
         }
     }
     for (at, call) in tool_calls.iter_mut().enumerate() {
         call.extra_content = back.remove(&format!("tool_calls.{at}.extra_content"));
     }
-    if let Some(first) = tool_calls.first_mut().filter(|call| quirks.signed && call.extra_content.is_none()) {
+    if let Some(first) =
+        tool_calls.first_mut().filter(|call| quirks.signed && call.extra_content.is_none())
+    {
         // A call from another model has no signature; this value skips the check.
         let skip = json!({"google": {"thought_signature": "skip_thought_signature_validator"}});
         first.extra_content = Some(skip);
     }
     let content = (!text.is_empty() || tool_calls.is_empty()).then_some(Content::Owned(text));
     // With calls the field is required even if it is empty.
-    let reasoning_content = (quirks.echo && !(thought.is_empty() && tool_calls.is_empty())).then_some(thought);
+    let reasoning_content =
+        (quirks.echo && !(thought.is_empty() && tool_calls.is_empty())).then_some(thought);
     let more = WANTED_BACK.iter().filter_map(|key| back.remove_entry(*key)).collect();
-    json(&ChatOutMessage { role: "assistant", content, reasoning_content, tool_calls, tool_call_id: None, more })
+    json(&ChatOutMessage {
+        role: "assistant",
+        content,
+        reasoning_content,
+        tool_calls,
+        tool_call_id: None,
+        more,
+    })
 }
 
 #[derive(Debug, Deserialize)]
@@ -315,7 +347,8 @@ impl WireReader for Chat {
             return Err(Bad::Server(crate::request_error::words(&error)));
         }
         if let Some(usage) = chunk.usage {
-            let details = |d: &Option<ChatTokenDetails>, f: fn(&ChatTokenDetails) -> Option<u64>| {
+            let details = |d: &Option<ChatTokenDetails>,
+                           f: fn(&ChatTokenDetails) -> Option<u64>| {
                 d.as_ref().and_then(f).unwrap_or(0)
             };
             answer.usage = Usage {
@@ -382,13 +415,19 @@ impl Chat {
             let Some(open) = answer.call(slot.at) else { return false };
             let other_id = !id.is_empty() && !open.id.is_empty() && open.id != id;
             let named = !id.is_empty() && open.id == id;
-            let again = !named && !name.is_empty() && serde_json::from_str::<serde::de::IgnoredAny>(&open.args).is_ok();
+            let again = !named
+                && !name.is_empty()
+                && serde_json::from_str::<serde::de::IgnoredAny>(&open.args).is_ok();
             (call.index.is_none() || slot.index == call.index) && !other_id && !again
         };
         let found = match call.index {
             _ if come == Come::Whole => None,
             Some(_) => self.calls.iter().rposition(&mut same),
-            None => self.calls.len().checked_sub(1).filter(|last| self.calls.get(*last).is_some_and(same)),
+            None => self
+                .calls
+                .len()
+                .checked_sub(1)
+                .filter(|last| self.calls.get(*last).is_some_and(same)),
         };
         let n = match found {
             Some(n) => n,
@@ -428,7 +467,9 @@ impl Chat {
             return;
         }
         match (self.kept.get_mut(key), value) {
-            (Some(Value::Array(known)), Value::Array(more)) => more.into_iter().for_each(|item| merge(known, item)),
+            (Some(Value::Array(known)), Value::Array(more)) => {
+                more.into_iter().for_each(|item| merge(known, item))
+            }
             (_, value) => drop(self.kept.insert(key.to_owned(), value)),
         }
     }
@@ -442,7 +483,8 @@ fn merge(known: &mut Vec<Value>, item: Value) {
             && old["index"] == item["index"]
             && (old["type"] == item["type"] || item["type"].is_null())
     };
-    let (Some(Value::Object(old)), Value::Object(new)) = (known.iter_mut().find(same), &item) else {
+    let (Some(Value::Object(old)), Value::Object(new)) = (known.iter_mut().find(same), &item)
+    else {
         return known.push(item);
     };
     for (key, value) in new.clone() {

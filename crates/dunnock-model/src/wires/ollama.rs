@@ -27,7 +27,10 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     }
     // With these, a request that does not fit is an error instead of being truncated silently;
     // older servers ignore them.
-    body.raw("stream", "true").raw("truncate", "false").raw("shift", "false").field("options", &options);
+    body.raw("stream", "true")
+        .raw("truncate", "false")
+        .raw("shift", "false")
+        .field("options", &options);
     if let Some(tools) = outgoing.tools() {
         body.raw("tools", tools);
     }
@@ -35,8 +38,11 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
         body.raw("format", schema);
     }
     body.more(&more);
-    let mut messages =
-        vec![json(&OllamaOutMessage { role: "system", content: &preamble.system, ..OllamaOutMessage::default() })];
+    let mut messages = vec![json(&OllamaOutMessage {
+        role: "system",
+        content: &preamble.system,
+        ..OllamaOutMessage::default()
+    })];
     for side in outgoing.sides {
         match side {
             ChatMessage::Person(bits) => person(bits, preamble.quirks.merge, &mut messages),
@@ -130,8 +136,10 @@ fn answer(said: &[AssistantPart<'_>], echo: bool) -> String {
             AssistantPart::Reasoning { .. } => {}
             AssistantPart::Call { id, tool, args } => {
                 if let Ok(arguments) = serde_json::from_str::<&RawValue>(args) {
-                    tool_calls
-                        .push(OllamaOutCall { id, function: OllamaOutFunction { name: tool.as_ref(), arguments } });
+                    tool_calls.push(OllamaOutCall {
+                        id,
+                        function: OllamaOutFunction { name: tool.as_ref(), arguments },
+                    });
                 }
             }
         }
@@ -193,7 +201,8 @@ impl WireReader for Ollama {
         if data.trim().is_empty() {
             return Ok(());
         }
-        let line: OllamaLine = serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
+        let line: OllamaLine =
+            serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
         if let Some(error) = line.error.filter(|e| !e.is_null()) {
             return Err(Bad::Server(crate::request_error::words(&json!({ "error": error }))));
         }

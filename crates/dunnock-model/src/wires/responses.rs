@@ -12,7 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-pub(crate) fn tool(offer: &ToolSpec, parameters: Box<RawValue>) -> Result<Box<RawValue>, serde_json::Error> {
+pub(crate) fn tool(
+    offer: &ToolSpec,
+    parameters: Box<RawValue>,
+) -> Result<Box<RawValue>, serde_json::Error> {
     #[derive(Serialize)]
     struct ResponsesTool<'a> {
         r#type: &'static str,
@@ -22,7 +25,13 @@ pub(crate) fn tool(offer: &ToolSpec, parameters: Box<RawValue>) -> Result<Box<Ra
         parameters: Box<RawValue>,
     }
     let (name, description) = (offer.tool.name.as_str(), offer.description.as_str());
-    serde_json::value::to_raw_value(&ResponsesTool { r#type: "function", name, description, strict: false, parameters })
+    serde_json::value::to_raw_value(&ResponsesTool {
+        r#type: "function",
+        name,
+        description,
+        strict: false,
+        parameters,
+    })
 }
 
 pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
@@ -52,7 +61,9 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
         match side {
             ChatMessage::Person(bits) if preamble.quirks.merge => merged(bits, &mut input),
             ChatMessage::Person(bits) => person(bits, &mut input),
-            ChatMessage::Model(said) => said.iter().for_each(|one| input.extend(answer(one, outgoing.sealed()))),
+            ChatMessage::Model(said) => {
+                said.iter().for_each(|one| input.extend(answer(one, outgoing.sealed())))
+            }
         }
     }
     body.end_with("input", &input)
@@ -107,8 +118,10 @@ fn person(bits: &[ContentPart<'_>], input: &mut Vec<String>) {
 fn merged(bits: &[ContentPart<'_>], input: &mut Vec<String>) {
     let messages::Merged { results, pictures, words } = messages::merged(bits);
     input.extend(results.iter().map(|(id, _, text)| output(id, text)));
-    let mut pieces: Vec<ResponsesContentPart<'_>> =
-        pictures.into_iter().map(|picture| ResponsesContentPart::InputImage { image_url: data_url(picture) }).collect();
+    let mut pieces: Vec<ResponsesContentPart<'_>> = pictures
+        .into_iter()
+        .map(|picture| ResponsesContentPart::InputImage { image_url: data_url(picture) })
+        .collect();
     if !words.is_empty() {
         pieces.push(ResponsesContentPart::InputText { text: &words });
     }
@@ -119,8 +132,12 @@ fn merged(bits: &[ContentPart<'_>], input: &mut Vec<String>) {
 
 fn answer(said: &AssistantPart<'_>, sealed: bool) -> Option<String> {
     match said {
-        AssistantPart::Reasoning { opaque, .. } => opaque.filter(|item| sealed && wanted_back(item)).map(str::to_owned),
-        AssistantPart::Text(text) => Some(message("assistant", vec![ResponsesContentPart::OutputText { text }])),
+        AssistantPart::Reasoning { opaque, .. } => {
+            opaque.filter(|item| sealed && wanted_back(item)).map(str::to_owned)
+        }
+        AssistantPart::Text(text) => {
+            Some(message("assistant", vec![ResponsesContentPart::OutputText { text }]))
+        }
         AssistantPart::Call { id, tool, args } => {
             #[derive(Serialize)]
             struct Call<'a> {
@@ -129,7 +146,12 @@ fn answer(said: &AssistantPart<'_>, sealed: bool) -> Option<String> {
                 name: &'a str,
                 arguments: &'a str,
             }
-            Some(json(&Call { r#type: "function_call", call_id: id, name: tool.as_ref(), arguments: args }))
+            Some(json(&Call {
+                r#type: "function_call",
+                call_id: id,
+                name: tool.as_ref(),
+                arguments: args,
+            }))
         }
     }
 }
@@ -138,7 +160,8 @@ fn answer(said: &AssistantPart<'_>, sealed: bool) -> Option<String> {
 /// server, which stored nothing.
 fn wanted_back(item: &str) -> bool {
     let Ok(item) = serde_json::from_str::<Value>(item) else { return false };
-    item["encrypted_content"].is_string() || item["content"].as_array().is_some_and(|c| !c.is_empty())
+    item["encrypted_content"].is_string()
+        || item["content"].as_array().is_some_and(|c| !c.is_empty())
 }
 
 /// Any event; which fields it has depends on its type.
@@ -236,7 +259,8 @@ impl WireReader for Responses {
         if data.trim().is_empty() || data.trim() == "[DONE]" {
             return Ok(());
         }
-        let event: ResponsesEvent<'_> = serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
+        let event: ResponsesEvent<'_> =
+            serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
         // Ignore repeated events.
         if let Some(n) = event.sequence_number {
             if self.last.is_some_and(|last| n <= last) {
@@ -263,7 +287,9 @@ impl WireReader for Responses {
                 self.told(index, Kind::Reasoning);
                 answer.reasoning(delta)?;
             }
-            "response.reasoning_summary_part.added" if self.open.iter().any(|o| o.index == index && o.told) => {
+            "response.reasoning_summary_part.added"
+                if self.open.iter().any(|o| o.index == index && o.told) =>
+            {
                 answer.reasoning("\n\n")?;
             }
             "response.function_call_arguments.delta" => {
@@ -285,7 +311,10 @@ impl WireReader for Responses {
                 self.over(event.response.map_or("{}", RawValue::get), answer)?;
             }
             "error" => {
-                let told = event.error.filter(|e| !e.is_null()).unwrap_or(json!({"message": event.message}));
+                let told = event
+                    .error
+                    .filter(|e| !e.is_null())
+                    .unwrap_or(json!({"message": event.message}));
                 return Err(Bad::Server(crate::request_error::words(&told)));
             }
             "" => match event.error.filter(|e| !e.is_null()) {
@@ -321,7 +350,8 @@ impl Responses {
     }
 
     fn add(&mut self, index: u64, raw: &RawValue, answer: &mut Answer) -> Result<(), Bad> {
-        let item: WireItem = serde_json::from_str(raw.get()).map_err(|e| Bad::Garbage(e.to_string()))?;
+        let item: WireItem =
+            serde_json::from_str(raw.get()).map_err(|e| Bad::Garbage(e.to_string()))?;
         if self.open.iter().any(|o| o.index == index && !o.done) {
             return Ok(());
         }
@@ -351,11 +381,15 @@ impl Responses {
         if !self.open.iter().any(|o| o.index == index) {
             self.add(index, raw, answer)?;
         }
-        let item: WireItem = serde_json::from_str(raw.get()).map_err(|e| Bad::Garbage(e.to_string()))?;
-        let Some(open) = self.open.iter_mut().rev().find(|o| o.index == index) else { return Ok(()) };
+        let item: WireItem =
+            serde_json::from_str(raw.get()).map_err(|e| Bad::Garbage(e.to_string()))?;
+        let Some(open) = self.open.iter_mut().rev().find(|o| o.index == index) else {
+            return Ok(());
+        };
         open.done = true;
         let texts = |list: Option<Vec<Value>>| -> Vec<String> {
-            let text = |v: &Value| v["text"].as_str().or_else(|| v["refusal"].as_str()).map(str::to_owned);
+            let text =
+                |v: &Value| v["text"].as_str().or_else(|| v["refusal"].as_str()).map(str::to_owned);
             list.iter().flatten().filter_map(text).collect()
         };
         match item.r#type.as_str() {
@@ -371,7 +405,9 @@ impl Responses {
                     }
                     match item.arguments {
                         Some(Value::String(whole)) => set(answer, at, &whole)?,
-                        Some(Value::Object(whole)) => set(answer, at, &Value::Object(whole).to_string())?,
+                        Some(Value::Object(whole)) => {
+                            set(answer, at, &Value::Object(whole).to_string())?
+                        }
                         _ => {}
                     }
                 }
@@ -400,7 +436,8 @@ impl Responses {
     }
 
     fn over(&mut self, data: &str, answer: &mut Answer) -> Result<(), Bad> {
-        let response: WireResponse<'_> = serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
+        let response: WireResponse<'_> =
+            serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
         if let Some(error) = response.error.filter(|e| !e.is_null()) {
             return Err(Bad::Server(crate::request_error::words(&error)));
         }
@@ -416,11 +453,17 @@ impl Responses {
                 input: usage.input_tokens.unwrap_or(0),
                 cached: usage.input_tokens_details.and_then(|d| d.cached_tokens).unwrap_or(0),
                 output: usage.output_tokens.unwrap_or(0),
-                reasoning: usage.output_tokens_details.and_then(|d| d.reasoning_tokens).unwrap_or(0),
+                reasoning: usage
+                    .output_tokens_details
+                    .and_then(|d| d.reasoning_tokens)
+                    .unwrap_or(0),
                 written: 0,
             };
         }
-        let reason = response.incomplete_details.as_ref().and_then(|d| d["reason"].as_str().map(str::to_owned));
+        let reason = response
+            .incomplete_details
+            .as_ref()
+            .and_then(|d| d["reason"].as_str().map(str::to_owned));
         answer.stop = Some(match (response.status.as_deref(), reason.as_deref()) {
             (_, Some("max_output_tokens")) => Stop::Length,
             (_, Some("content_filter")) => Stop::Filter,

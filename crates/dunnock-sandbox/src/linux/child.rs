@@ -64,9 +64,24 @@ impl Ready {
     ) -> io::Result<Self> {
         let program = CString::new(words.first().map_or("", String::as_str))?;
         let words = words.iter().map(|w| CString::new(w.as_str())).collect::<Result<_, _>>()?;
-        let env = env.into_iter().map(|(k, v)| CString::new(format!("{k}={v}"))).collect::<Result<_, _>>()?;
-        let (words, env, folder) = (Pointers::new(words), Pointers::new(env), CString::new(folder)?);
-        Ok(Self { program, words, env, folder, fds, terminal, processes: None, nice: 0, plan, join: None })
+        let env = env
+            .into_iter()
+            .map(|(k, v)| CString::new(format!("{k}={v}")))
+            .collect::<Result<_, _>>()?;
+        let (words, env, folder) =
+            (Pointers::new(words), Pointers::new(env), CString::new(folder)?);
+        Ok(Self {
+            program,
+            words,
+            env,
+            folder,
+            fds,
+            terminal,
+            processes: None,
+            nice: 0,
+            plan,
+            join: None,
+        })
     }
 }
 
@@ -91,21 +106,29 @@ impl Fate {
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return None,
             Err(_) => 0,
         };
-        let number = |at: usize| bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, i32::from_ne_bytes);
+        let number = |at: usize| {
+            bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, i32::from_ne_bytes)
+        };
         Some(match (have, number(0)) {
             (0, _) => Self::Began(None),
             (8, 0) => Self::Began(Some(number(4))),
             (8, ALONE) => Self::Over(number(4)),
             (8, what) => {
                 let error = io::Error::from_raw_os_error(number(4));
-                let what = usize::try_from(what).ok().and_then(|at| WHAT.get(at)).copied().unwrap_or("unknown step");
+                let what = usize::try_from(what)
+                    .ok()
+                    .and_then(|at| WHAT.get(at))
+                    .copied()
+                    .unwrap_or("unknown step");
                 Self::Failed(if what == "execve" {
                     error.to_string()
                 } else {
                     format!("the process or its sandbox could not be created: {what}: {error}")
                 })
             }
-            _ => Self::Failed("the process or its sandbox could not be created: its report is incomplete".into()),
+            _ => Self::Failed(
+                "the process or its sandbox could not be created: its report is incomplete".into(),
+            ),
         })
     }
 }
@@ -217,10 +240,17 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
     let rung = ready.plan.as_deref().map(|plan| plan.rung);
     let (first, flags): (extern "C" fn(*mut c_void) -> c_int, c_int) = match rung {
         // Creates the sandbox's first process as a child of the launcher, and exits.
-        Some(Isolation::A | Isolation::B) if ready.join.is_some() => (join, libc::CLONE_VM | libc::CLONE_VFORK),
+        Some(Isolation::A | Isolation::B) if ready.join.is_some() => {
+            (join, libc::CLONE_VM | libc::CLONE_VFORK)
+        }
         Some(rung @ (Isolation::A | Isolation::B)) => {
-            let mounts = if rung == Isolation::A { libc::CLONE_NEWNS | libc::CLONE_NEWUTS } else { 0 };
-            let net = if ready.plan.as_ref().is_some_and(|plan| plan.network) { 0 } else { libc::CLONE_NEWNET };
+            let mounts =
+                if rung == Isolation::A { libc::CLONE_NEWNS | libc::CLONE_NEWUTS } else { 0 };
+            let net = if ready.plan.as_ref().is_some_and(|plan| plan.network) {
+                0
+            } else {
+                libc::CLONE_NEWNET
+            };
             (init, libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | mounts | net)
         }
         // The launcher is suspended, and shares its memory, until exec.
@@ -231,20 +261,27 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
     // calls exec. The launcher has one thread, so no other thread holds a lock.
     #[cfg(test)]
     super::quiet::quiet(true);
-    let pid = unsafe { libc::clone(first, base.wrapping_add(STACK).cast(), flags | libc::SIGCHLD, argument) };
+    let pid = unsafe {
+        libc::clone(first, base.wrapping_add(STACK).cast(), flags | libc::SIGCHLD, argument)
+    };
     #[cfg(test)]
     super::quiet::quiet(false);
     if pid < 0 {
         let error = io::Error::last_os_error();
         return Err(match rung {
-            Some(_) => io::Error::other(format!("the sandbox could not be created: clone: {error}")),
+            Some(_) => {
+                io::Error::other(format!("the sandbox could not be created: clone: {error}"))
+            }
             None => error,
         });
     }
     drop(stacks);
     let mut pid = pid;
     if ready.join.is_some() && rung.is_some_and(|rung| rung != Isolation::C) {
-        let _ = rustix::process::waitpid(rustix::process::Pid::from_raw(pid), rustix::process::WaitOptions::empty());
+        let _ = rustix::process::waitpid(
+            rustix::process::Pid::from_raw(pid),
+            rustix::process::WaitOptions::empty(),
+        );
         if joined <= 0 {
             drop(write);
             return Err(io::Error::other(match Fate::read(&read) {
@@ -254,7 +291,8 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
         }
         pid = joined;
     }
-    let pid = rustix::process::Pid::from_raw(pid).ok_or_else(|| io::Error::other("no such process"))?;
+    let pid =
+        rustix::process::Pid::from_raw(pid).ok_or_else(|| io::Error::other("no such process"))?;
     Ok((pid, read))
 }
 
@@ -289,11 +327,18 @@ pub(crate) fn network() -> io::Result<Net> {
     let argument = std::ptr::from_ref(&holder).cast_mut().cast::<c_void>();
     // SAFETY: the child has a copy of everything, including its own stack.
     let pid = unsafe {
-        libc::clone(hold_network, top.cast(), libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::SIGCHLD, argument)
+        libc::clone(
+            hold_network,
+            top.cast(),
+            libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::SIGCHLD,
+            argument,
+        )
     };
-    let failed =
-        |what: &str, error: io::Error| io::Error::other(format!("the sandbox could not be created: {what}: {error}"));
-    let pid = rustix::process::Pid::from_raw(pid.max(0)).ok_or_else(|| failed("clone", io::Error::last_os_error()))?;
+    let failed = |what: &str, error: io::Error| {
+        io::Error::other(format!("the sandbox could not be created: {what}: {error}"))
+    };
+    let pid = rustix::process::Pid::from_raw(pid.max(0))
+        .ok_or_else(|| failed("clone", io::Error::last_os_error()))?;
     drop(write);
     let made = (|| {
         let mut word = [0; 8];
@@ -304,7 +349,11 @@ pub(crate) fn network() -> io::Result<Net> {
         }
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
         let open = |name: &str| {
-            rustix::fs::open(format!("/proc/{}/ns/{name}", pid.as_raw_nonzero()), flags, rustix::fs::Mode::empty())
+            rustix::fs::open(
+                format!("/proc/{}/ns/{name}", pid.as_raw_nonzero()),
+                flags,
+                rustix::fs::Mode::empty(),
+            )
         };
         Ok(Net { user: open("user")?, net: open("net")? })
     })();
@@ -354,11 +403,15 @@ extern "C" fn join(argument: *mut c_void) -> c_int {
     // points to a variable meant to be written here.
     unsafe {
         let within = &*argument.cast::<Within<'_>>();
-        let (Some(plan), Some(to)) = (&within.ready.plan, &within.ready.join) else { libc::_exit(127) };
+        let (Some(plan), Some(to)) = (&within.ready.plan, &within.ready.join) else {
+            libc::_exit(127)
+        };
         must!(within, SETNS, libc::setns(to.user.as_raw_fd(), libc::CLONE_NEWUSER));
         must!(within, SETNS, libc::setns(to.net.as_raw_fd(), libc::CLONE_NEWNET));
-        let mounts = if plan.rung == Isolation::A { libc::CLONE_NEWNS | libc::CLONE_NEWUTS } else { 0 };
-        let flags = libc::CLONE_NEWPID | libc::CLONE_NEWIPC | mounts | libc::CLONE_PARENT | libc::SIGCHLD;
+        let mounts =
+            if plan.rung == Isolation::A { libc::CLONE_NEWNS | libc::CLONE_NEWUTS } else { 0 };
+        let flags =
+            libc::CLONE_NEWPID | libc::CLONE_NEWIPC | mounts | libc::CLONE_PARENT | libc::SIGCHLD;
         let stack = within.stack.wrapping_add(2 * STACK);
         let pid = libc::clone(init, stack.cast(), flags, argument);
         must!(within, CLONE, pid);
@@ -403,7 +456,12 @@ extern "C" fn init(argument: *mut c_void) -> c_int {
         libc::prctl(libc::PR_SET_DUMPABLE, 0);
         let (stack, argument) = (within.stack.wrapping_add(STACK), argument);
         // SAFETY: as in `spawn`: the child has its own stack, and this thread waits.
-        let pid = libc::clone(command, stack.cast(), libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD, argument);
+        let pid = libc::clone(
+            command,
+            stack.cast(),
+            libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
+            argument,
+        );
         must!(within, CLONE, pid);
         // Close all but the report: readers of the output must see its end, and locks are for the
         // launcher to hold.
@@ -420,7 +478,8 @@ extern "C" fn init(argument: *mut c_void) -> c_int {
         // If no process is left, report the end now: tearing down the namespaces takes longer than
         // most commands.
         let mut other = 0;
-        let alone = libc::waitpid(-1, &raw mut other, libc::WNOHANG) < 0 && *libc::__errno_location() == libc::ECHILD;
+        let alone = libc::waitpid(-1, &raw mut other, libc::WNOHANG) < 0
+            && *libc::__errno_location() == libc::ECHILD;
         let numbers = [if alone { ALONE } else { 0 }, status];
         libc::write(within.report, numbers.as_ptr().cast(), 8);
         libc::_exit(0)
@@ -485,16 +544,33 @@ fn mount(within: &Within<'_>, step: &MountStep) {
         let close = |fd: c_int, path: *const c_char, flags: c_int| {
             let attr = MountAttr { set: RDONLY | NOSUID, clear: 0, propagation: 0, user: 0 };
             let size = size_of::<MountAttr>();
-            libc::syscall(libc::SYS_mount_setattr, fd, path, flags | RECURSIVE, &raw const attr, size)
+            libc::syscall(
+                libc::SYS_mount_setattr,
+                fd,
+                path,
+                flags | RECURSIVE,
+                &raw const attr,
+                size,
+            )
         };
         let tmpfs = |path: &CStr, flags: u64, data: &CStr| {
-            libc::mount(c"tmpfs".as_ptr(), path.as_ptr(), c"tmpfs".as_ptr(), flags, data.as_ptr().cast())
+            libc::mount(
+                c"tmpfs".as_ptr(),
+                path.as_ptr(),
+                c"tmpfs".as_ptr(),
+                flags,
+                data.as_ptr().cast(),
+            )
         };
         let was_there = || *libc::__errno_location() == libc::EEXIST;
         match step {
             MountStep::Private => {
                 let flags = libc::MS_REC | libc::MS_PRIVATE;
-                must!(within, PRIVATE, libc::mount(none, c"/".as_ptr(), none, flags, std::ptr::null()));
+                must!(
+                    within,
+                    PRIVATE,
+                    libc::mount(none, c"/".as_ptr(), none, flags, std::ptr::null())
+                );
             }
             MountStep::Take { path, slot } => {
                 let flags = TREE_CLONE | libc::O_CLOEXEC | RECURSIVE | libc::AT_SYMLINK_NOFOLLOW;
@@ -502,9 +578,15 @@ fn mount(within: &Within<'_>, step: &MountStep) {
                 must!(within, OPEN_TREE, tree);
                 *within.slots.add(*slot) = tree as RawFd;
             }
-            MountStep::ReadOnly => must!(within, MOUNT_SETATTR, close(libc::AT_FDCWD, c"/".as_ptr(), 0)),
+            MountStep::ReadOnly => {
+                must!(within, MOUNT_SETATTR, close(libc::AT_FDCWD, c"/".as_ptr(), 0))
+            }
             MountStep::Close { slot } => {
-                must!(within, MOUNT_SETATTR, close(*within.slots.add(*slot), empty, libc::AT_EMPTY_PATH));
+                must!(
+                    within,
+                    MOUNT_SETATTR,
+                    close(*within.slots.add(*slot), empty, libc::AT_EMPTY_PATH)
+                );
             }
             MountStep::Empty { path, data } => must!(within, TMPFS, tmpfs(path, plain, data)),
             MountStep::Void { path } => {
@@ -516,7 +598,8 @@ fn mount(within: &Within<'_>, step: &MountStep) {
                 }
             }
             MountStep::File { path } => {
-                let file = libc::open(path.as_ptr(), libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC, 0);
+                let file =
+                    libc::open(path.as_ptr(), libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC, 0);
                 must!(within, FILE, file);
                 libc::close(file);
             }
@@ -536,17 +619,33 @@ fn mount(within: &Within<'_>, step: &MountStep) {
             }
             MountStep::Layer { path, data } => {
                 let kind = c"overlay".as_ptr();
-                must!(within, OVERLAY, libc::mount(kind, path.as_ptr(), kind, plain, data.as_ptr().cast()));
+                must!(
+                    within,
+                    OVERLAY,
+                    libc::mount(kind, path.as_ptr(), kind, plain, data.as_ptr().cast())
+                );
             }
             MountStep::Proc => {
                 let flags = plain | libc::MS_NOEXEC | libc::MS_RDONLY;
-                let done = libc::mount(c"proc".as_ptr(), c"/proc".as_ptr(), c"proc".as_ptr(), flags, std::ptr::null());
+                let done = libc::mount(
+                    c"proc".as_ptr(),
+                    c"/proc".as_ptr(),
+                    c"proc".as_ptr(),
+                    flags,
+                    std::ptr::null(),
+                );
                 must!(within, PROC, done);
             }
             MountStep::Terminals => {
                 let data = c"newinstance,ptmxmode=0666,mode=0620".as_ptr().cast();
                 let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
-                let done = libc::mount(c"devpts".as_ptr(), c"/dev/pts".as_ptr(), c"devpts".as_ptr(), flags, data);
+                let done = libc::mount(
+                    c"devpts".as_ptr(),
+                    c"/dev/pts".as_ptr(),
+                    c"devpts".as_ptr(),
+                    flags,
+                    data,
+                );
                 must!(within, DEVPTS, done);
             }
         }
@@ -586,13 +685,24 @@ extern "C" fn command(argument: *mut c_void) -> c_int {
         }
         // Everything else closes on exec, including the report pipe: that is how the launcher knows
         // that the program was started.
-        must!(within, DESCRIPTORS, libc::syscall(libc::SYS_close_range, 3, u32::MAX, 4 /* on exec */));
+        must!(
+            within,
+            DESCRIPTORS,
+            libc::syscall(libc::SYS_close_range, 3, u32::MAX, 4 /* on exec */)
+        );
         if let Some(plan) = boxed {
             must!(within, NO_NEW_PRIVS, libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
             restrict(within, plan);
             must!(within, CAPABILITIES, without_capabilities());
-            let program = libc::sock_fprog { len: plan.filter.len() as u16, filter: plan.filter.as_ptr().cast_mut() };
-            must!(within, SECCOMP, libc::syscall(libc::SYS_seccomp, 1 /* filter */, 0, &raw const program));
+            let program = libc::sock_fprog {
+                len: plan.filter.len() as u16,
+                filter: plan.filter.as_ptr().cast_mut(),
+            };
+            must!(
+                within,
+                SECCOMP,
+                libc::syscall(libc::SYS_seccomp, 1 /* filter */, 0, &raw const program)
+            );
         }
         if ready.program.is_empty() {
             libc::_exit(0); // a probe: only asks whether the sandbox can be created
@@ -612,7 +722,8 @@ fn hold(processes: Option<u64>, nice: c_int) {
         let lower = |resource, to: u64| {
             let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             if libc::getrlimit(resource, &raw mut now) == 0 {
-                let limit = libc::rlimit { rlim_cur: now.rlim_cur.min(to), rlim_max: now.rlim_max.min(to) };
+                let limit =
+                    libc::rlimit { rlim_cur: now.rlim_cur.min(to), rlim_max: now.rlim_max.min(to) };
                 libc::setrlimit(resource, &raw const limit);
             }
         };
@@ -635,11 +746,16 @@ fn restrict(within: &Within<'_>, plan: &Plan) {
         Some(rules) => rules.as_raw_fd(),
         None => match landlock::ruleset(&plan.attr, &plan.rules) {
             Ok(rules) => rules,
-            Err(what) => fail(within.report, if what == landlock::Failed::Ruleset { LANDLOCK } else { LANDLOCK_RULE }),
+            Err(what) => fail(
+                within.report,
+                if what == landlock::Failed::Ruleset { LANDLOCK } else { LANDLOCK_RULE },
+            ),
         },
     };
     // SAFETY: passes a descriptor and a number.
-    must!(within, RESTRICT, unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules, 0u32) });
+    must!(within, RESTRICT, unsafe {
+        libc::syscall(libc::SYS_landlock_restrict_self, rules, 0u32)
+    });
 }
 
 /// Drops every capability, including those that an executed file could grant.

@@ -87,7 +87,9 @@ impl Answer {
                 no,
                 yes,
             ],
-            Self::Bits(n, bits) => vec![op(LOAD, argument(*n), 0, 0), op(ANY_BIT, *bits, 0, 1), no, yes],
+            Self::Bits(n, bits) => {
+                vec![op(LOAD, argument(*n), 0, 0), op(ANY_BIT, *bits, 0, 1), no, yes]
+            }
         }
     }
 }
@@ -170,8 +172,14 @@ const SHARED: &[i64] = &[
 ];
 
 /// Calls on sockets other than those from `socketpair`.
-const TALK: &[i64] =
-    &[libc::SYS_connect, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4, libc::SYS_sendmmsg];
+const TALK: &[i64] = &[
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_sendmmsg,
+];
 
 const NAMESPACES: u32 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
@@ -187,7 +195,8 @@ const TIOCCONS: u32 = 0x541D;
 
 /// The filter for a level, with or without the machine's network.
 pub(crate) fn filter(rung: Isolation, network: bool, abi: i64) -> Vec<sock_filter> {
-    let mut listed: Vec<(i64, Answer)> = NEVER.iter().map(|n| (*n, Answer::Refuse(libc::EPERM))).collect();
+    let mut listed: Vec<(i64, Answer)> =
+        NEVER.iter().map(|n| (*n, Answer::Refuse(libc::EPERM))).collect();
     // Its flags are behind a pointer, which a filter cannot read; on ENOSYS, callers fall back to
     // clone.
     listed.push((libc::SYS_clone3, Answer::Refuse(libc::ENOSYS)));
@@ -211,7 +220,12 @@ pub(crate) fn filter(rung: Isolation, network: bool, abi: i64) -> Vec<sock_filte
     }
     let families: Vec<u32> = match (rung, network) {
         (Isolation::A, _) => {
-            vec![libc::AF_UNIX as u32, libc::AF_INET as u32, libc::AF_INET6 as u32, libc::AF_NETLINK as u32]
+            vec![
+                libc::AF_UNIX as u32,
+                libc::AF_INET as u32,
+                libc::AF_INET6 as u32,
+                libc::AF_NETLINK as u32,
+            ]
         }
         // No mount hides sockets of other programs: they could be reached by path.
         (Isolation::B, _) | (Isolation::C, true) => {
@@ -222,7 +236,11 @@ pub(crate) fn filter(rung: Isolation, network: bool, abi: i64) -> Vec<sock_filte
     listed.push((libc::SYS_socket, Answer::Unless(0, families)));
     listed.push((
         libc::SYS_socketpair,
-        if rung == Isolation::A { Answer::Unless(0, vec![libc::AF_UNIX as u32]) } else { Answer::Pairs },
+        if rung == Isolation::A {
+            Answer::Unless(0, vec![libc::AF_UNIX as u32])
+        } else {
+            Answer::Pairs
+        },
     ));
     if rung == Isolation::C && abi < 6 {
         // Landlock cannot restrict signals yet: at least refuse to signal all of the user's
@@ -256,7 +274,12 @@ fn assemble(mut listed: Vec<(i64, Answer)>) -> Vec<sock_filter> {
         }
     }
     // Numbers of another architecture mean other calls: kill the caller.
-    let mut code = vec![op(LOAD, ARCH, 0, 0), op(EQUAL, OURS, 1, 0), op(RETURN, KILL, 0, 0), op(LOAD, NUMBER, 0, 0)];
+    let mut code = vec![
+        op(LOAD, ARCH, 0, 0),
+        op(EQUAL, OURS, 1, 0),
+        op(RETURN, KILL, 0, 0),
+        op(LOAD, NUMBER, 0, 0),
+    ];
     // Refuse the x32 numbers of the same processor.
     #[cfg(target_arch = "x86_64")]
     code.extend([op(AT_LEAST, 0x4000_0000, 0, 1), op(RETURN, refuse(libc::EPERM), 0, 0)]);
@@ -326,13 +349,17 @@ mod tests {
 
     #[test]
     fn each_listed_call_is_refused_and_no_other() {
-        for (rung, network) in
-            [(Isolation::A, false), (Isolation::B, false), (Isolation::C, false), (Isolation::C, true)]
-        {
+        for (rung, network) in [
+            (Isolation::A, false),
+            (Isolation::B, false),
+            (Isolation::C, false),
+            (Isolation::C, true),
+        ] {
             let code = filter(rung, network, 7);
             println!("{rung:?}, network {network}: {} instructions", code.len());
-            let refused: Vec<i64> =
-                (0..500).filter(|n| ask(&code, OURS, *n as u32, [0; 6]) == refuse(libc::EPERM)).collect();
+            let refused: Vec<i64> = (0..500)
+                .filter(|n| ask(&code, OURS, *n as u32, [0; 6]) == refuse(libc::EPERM))
+                .collect();
             let mut wanted: Vec<i64> = NEVER.to_vec();
             wanted.push(libc::SYS_socketpair);
             wanted.push(libc::SYS_socket); // of no family
@@ -345,17 +372,30 @@ mod tests {
             }
             wanted.sort_unstable();
             assert_eq!(refused, wanted);
-            let arg0 = |number: i64, value: i32| ask(&code, OURS, number as u32, [value as u32, 0, 0, 0, 0, 0]);
+            let arg0 = |number: i64, value: i32| {
+                ask(&code, OURS, number as u32, [value as u32, 0, 0, 0, 0, 0])
+            };
             assert_eq!(arg0(libc::SYS_clone3, 0), refuse(libc::ENOSYS));
-            assert_eq!(arg0(libc::SYS_clone, libc::CLONE_NEWUSER | libc::SIGCHLD), refuse(libc::EPERM));
+            assert_eq!(
+                arg0(libc::SYS_clone, libc::CLONE_NEWUSER | libc::SIGCHLD),
+                refuse(libc::EPERM)
+            );
             assert_eq!(arg0(libc::SYS_clone, libc::SIGCHLD), ALLOW);
             let pair = |kind: i32| {
-                ask(&code, OURS, libc::SYS_socketpair as u32, [libc::AF_UNIX as u32, kind as u32, 0, 0, 0, 0])
+                ask(
+                    &code,
+                    OURS,
+                    libc::SYS_socketpair as u32,
+                    [libc::AF_UNIX as u32, kind as u32, 0, 0, 0, 0],
+                )
             };
             assert_eq!(pair(libc::SOCK_STREAM | libc::SOCK_CLOEXEC), ALLOW);
             assert_eq!(pair(libc::SOCK_DGRAM) == ALLOW, rung == Isolation::A);
             assert_eq!(arg0(libc::SYS_socket, libc::AF_UNIX) == ALLOW, rung == Isolation::A);
-            assert_eq!(arg0(libc::SYS_socket, libc::AF_INET) == ALLOW, rung != Isolation::C || network);
+            assert_eq!(
+                arg0(libc::SYS_socket, libc::AF_INET) == ALLOW,
+                rung != Isolation::C || network
+            );
             assert_eq!(arg0(libc::SYS_socket, libc::AF_VSOCK), refuse(libc::EPERM));
             assert_eq!(arg0(libc::SYS_prlimit64, 7) == ALLOW, rung != Isolation::C);
             let typed = ask(&code, OURS, libc::SYS_ioctl as u32, [0, TIOCSTI, 0, 0, 0, 0]);

@@ -41,7 +41,10 @@ pub(crate) struct Rule {
 #[expect(unsafe_code, reason = "a system call without a safe wrapper")]
 pub(crate) fn abi() -> i64 {
     // SAFETY: only queries a version number; no memory is passed.
-    unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<Attr>(), 0usize, 1u32) }.max(0)
+    unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<Attr>(), 0usize, 1u32)
+    }
+    .max(0)
 }
 
 impl Attr {
@@ -85,12 +88,14 @@ pub(crate) fn ruleset(attr: &Attr, rules: &[Rule]) -> Result<std::os::fd::RawFd,
     // SAFETY: the attributes are passed with their size; paths are NUL-terminated; each descriptor
     // is closed once.
     unsafe {
-        let set = libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::from_ref(attr), size, 0u32);
+        let set =
+            libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::from_ref(attr), size, 0u32);
         if set < 0 {
             return Err(Failed::Ruleset);
         }
         for rule in rules {
-            let parent = libc::open(rule.path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC | rule.flags);
+            let parent =
+                libc::open(rule.path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC | rule.flags);
             if parent < 0 {
                 continue; // a path that does not exist needs no rule
             }
@@ -99,7 +104,13 @@ pub(crate) fn ruleset(attr: &Attr, rules: &[Rule]) -> Result<std::os::fd::RawFd,
             if done == 0 {
                 let is_file = about.st_mode & libc::S_IFMT != libc::S_IFDIR;
                 let beneath = Beneath { access: attr.fits(rule.access, is_file), parent };
-                done = libc::syscall(libc::SYS_landlock_add_rule, set, 1 /* path */, &raw const beneath, 0u32);
+                done = libc::syscall(
+                    libc::SYS_landlock_add_rule,
+                    set,
+                    1, /* path */
+                    &raw const beneath,
+                    0u32,
+                );
             }
             libc::close(parent);
             if done < 0 {

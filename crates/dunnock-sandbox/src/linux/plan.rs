@@ -33,8 +33,16 @@ const SYSTEM: &[&str] = &[
     "/var/lib/dpkg",
 ];
 /// Harmless devices.
-const DEVICES: &[&str] =
-    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"];
+const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+];
 /// Top-level folders visible in every sandbox. All others belong to other users, programs and
 /// disks, and appear empty.
 const SEEN: &[&str] = &[
@@ -56,8 +64,15 @@ const SEEN: &[&str] = &[
     "lost+found",
 ];
 /// System files that only root can read; a command does not need them even when run as root.
-const SECRETS: &[&str] =
-    &["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh"];
+const SECRETS: &[&str] = &[
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssh",
+];
 /// Writable folders that each sandbox has for itself.
 const FRESH: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
 
@@ -142,9 +157,13 @@ impl Steps {
     /// Whether the path is visible: the nearest emptied or mounted folder above it decides.
     fn visible(&self, path: &Path) -> bool {
         let nearest = |all: &[PathBuf]| {
-            all.iter().filter(|over| path.starts_with(over)).map(|over| over.components().count()).max()
+            all.iter()
+                .filter(|over| path.starts_with(over))
+                .map(|over| over.components().count())
+                .max()
         };
-        nearest(&self.emptied).is_none_or(|empty| nearest(&self.put).is_some_and(|put| put >= empty))
+        nearest(&self.emptied)
+            .is_none_or(|empty| nearest(&self.put).is_some_and(|put| put >= empty))
     }
 
     /// Creates the path below an emptied folder.
@@ -194,11 +213,16 @@ impl Plan {
     pub(crate) fn new(cage: &SandboxSpec, abi: i64) -> io::Result<Self> {
         let steps = match cage.rung {
             Isolation::A => mounts(cage)?,
-            Isolation::B | Isolation::C => {
-                Steps { list: Vec::new(), slots: 0, emptied: Vec::new(), made: Default::default(), put: Vec::new() }
-            }
+            Isolation::B | Isolation::C => Steps {
+                list: Vec::new(),
+                slots: 0,
+                emptied: Vec::new(),
+                made: Default::default(),
+                put: Vec::new(),
+            },
         };
-        let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let (user, group) =
+            (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let (attr, rules) = (Attr::of(abi), rules(cage));
         let ruleset = match cage.rung {
             Isolation::A => None,
@@ -233,7 +257,8 @@ fn rules(cage: &SandboxSpec) -> Vec<Rule> {
     let by_name = cage.rung != Isolation::A && rustix::process::geteuid().is_root();
     for path in SYSTEM.iter().map(Path::new) {
         if by_name && path == Path::new("/etc") {
-            let entries = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+            let entries =
+                std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
             entries
                 .filter(|entry| !SECRETS.iter().any(|s| entry == Path::new(s)))
                 .for_each(|entry| grant(&entry, READ));
@@ -265,17 +290,23 @@ fn rules(cage: &SandboxSpec) -> Vec<Rule> {
 /// Folders that are empty in the sandbox, none below another.
 fn emptied(cage: &SandboxSpec) -> Vec<PathBuf> {
     let top = std::fs::read_dir("/").into_iter().flatten().flatten();
-    let elsewhere: Vec<PathBuf> =
-        top.filter(|e| !SEEN.iter().any(|seen| e.file_name() == *seen)).map(|entry| entry.path()).collect();
+    let elsewhere: Vec<PathBuf> = top
+        .filter(|e| !SEEN.iter().any(|seen| e.file_name() == *seen))
+        .map(|entry| entry.path())
+        .collect();
     let wanted = cage.private.iter().map(PathBuf::as_path);
-    let private =
-        |path: &Path| cage.private.iter().any(|p| p == path) || FRESH.iter().any(|fresh| Path::new(fresh) == path);
+    let private = |path: &Path| {
+        cage.private.iter().any(|p| p == path) || FRESH.iter().any(|fresh| Path::new(fresh) == path)
+    };
     let mut all: Vec<PathBuf> = wanted
         .chain(elsewhere.iter().map(PathBuf::as_path))
         .chain(FRESH.iter().map(Path::new))
         .filter(|path| is_folder(path) == Some(true))
         // An empty or unreadable folder needs no cover.
-        .filter(|path| private(path) || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()))
+        .filter(|path| {
+            private(path)
+                || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
+        })
         .map(Path::to_path_buf)
         .collect();
     all.sort();
@@ -291,7 +322,13 @@ fn emptied(cage: &SandboxSpec) -> Vec<PathBuf> {
 /// The mounts of level A. First clone what stays writable; then make everything read-only; then
 /// clone what stays readable, empty the folders, and attach the clones.
 fn mounts(cage: &SandboxSpec) -> io::Result<Steps> {
-    let mut s = Steps { list: Vec::new(), slots: 0, emptied: emptied(cage), made: Default::default(), put: Vec::new() };
+    let mut s = Steps {
+        list: Vec::new(),
+        slots: 0,
+        emptied: emptied(cage),
+        made: Default::default(),
+        put: Vec::new(),
+    };
     s.list.push(MountStep::Private);
     let workspace = s.take(&cage.workspace)?;
     let mut back: Vec<(usize, &Path, bool)> = Vec::new();
@@ -355,7 +392,10 @@ fn mounts(cage: &SandboxSpec) -> io::Result<Steps> {
         match is_folder(path) {
             Some(true) => {
                 s.list.push(match cage.writable.iter().any(|cache| cache.starts_with(path)) {
-                    true => MountStep::Empty { path: text(path)?, data: c"mode=0755,size=64k".to_owned() },
+                    true => MountStep::Empty {
+                        path: text(path)?,
+                        data: c"mode=0755,size=64k".to_owned(),
+                    },
                     false => MountStep::Void { path: text(path)? },
                 });
                 s.put.retain(|put| !put.starts_with(path));
@@ -363,7 +403,10 @@ fn mounts(cage: &SandboxSpec) -> io::Result<Steps> {
             }
             Some(false) => {
                 let slot = s.take(&nothing)?;
-                s.list.extend([MountStep::Close { slot }, MountStep::Put { slot, path: text(path)? }]);
+                s.list.extend([
+                    MountStep::Close { slot },
+                    MountStep::Put { slot, path: text(path)? },
+                ]);
             }
             None => {}
         }
@@ -372,13 +415,19 @@ fn mounts(cage: &SandboxSpec) -> io::Result<Steps> {
     for (slot, path) in caches {
         s.put(slot, path, true)?;
     }
-    s.list.extend([MountStep::Remove { path: text(&nothing)? }, MountStep::Terminals, MountStep::Proc]);
+    s.list.extend([
+        MountStep::Remove { path: text(&nothing)? },
+        MountStep::Terminals,
+        MountStep::Proc,
+    ]);
     Ok(s)
 }
 
 fn layer_data(layer: &super::Layer) -> io::Result<CString> {
     // An unescaped comma or colon would end the path.
-    let safe = |path: &Path| path.to_string_lossy().replace('\\', "\\\\").replace(':', "\\:").replace(',', "\\,");
+    let safe = |path: &Path| {
+        path.to_string_lossy().replace('\\', "\\\\").replace(':', "\\:").replace(',', "\\,")
+    };
     let (below, above, work) = (safe(&layer.below), safe(&layer.above), safe(&layer.work));
     Ok(CString::new(format!("lowerdir={below},upperdir={above},workdir={work},userxattr"))?)
 }

@@ -63,11 +63,17 @@ mod tests {
         if std::env::var_os("DUNNOCK_QUIET").is_none() {
             let name = "linux::quiet::tests::nothing_is_allocated_between_clone_and_exec";
             let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
-            let alone =
-                alone.args([name, "--exact", "--nocapture", "--test-threads", "1"]).env("DUNNOCK_QUIET", "1").output();
-            let (alone, said) = alone.map(|o| (o.status, String::from_utf8_lossy(&o.stdout).into_owned())).unwrap();
+            let alone = alone
+                .args([name, "--exact", "--nocapture", "--test-threads", "1"])
+                .env("DUNNOCK_QUIET", "1")
+                .output();
+            let (alone, said) =
+                alone.map(|o| (o.status, String::from_utf8_lossy(&o.stdout).into_owned())).unwrap();
             assert!(alone.success() && said.contains("1 passed"), "{alone}: {said}");
-            return said.lines().filter(|l| l.contains("nothing allocated")).for_each(|l| println!("{l}"));
+            return said
+                .lines()
+                .filter(|l| l.contains("nothing allocated"))
+                .for_each(|l| println!("{l}"));
         }
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| {
@@ -90,19 +96,31 @@ mod tests {
             network: false,
             shares: None,
         };
-        let all =
-            [(None, false), (Some(Isolation::C), false), (Some(Isolation::B), false), (Some(Isolation::A), false)];
-        for (rung, shared) in all.into_iter().chain([(Some(Isolation::B), true), (Some(Isolation::A), true)]) {
+        let all = [
+            (None, false),
+            (Some(Isolation::C), false),
+            (Some(Isolation::B), false),
+            (Some(Isolation::A), false),
+        ];
+        for (rung, shared) in
+            all.into_iter().chain([(Some(Isolation::B), true), (Some(Isolation::A), true)])
+        {
             let plan = rung.map(|rung| Rc::new(Plan::new(&cage(rung), abi()).unwrap()));
-            let null = || std::fs::File::options().read(true).write(true).open("/dev/null").unwrap().into();
+            let null = || {
+                std::fs::File::options().read(true).write(true).open("/dev/null").unwrap().into()
+            };
             let folder = at("w").display().to_string();
             let words = ["/bin/sh".to_owned(), "-c".to_owned(), "exit 7".to_owned()];
-            let mut ready = Ready::new(&words, vec![], &folder, [null(), null(), null()], false, plan).unwrap();
+            let mut ready =
+                Ready::new(&words, vec![], &folder, [null(), null(), null()], false, plan).unwrap();
             if shared {
                 ready.join = Some(Rc::new(super::super::network().unwrap()));
             }
             let (pid, report) = spawn(&ready).unwrap();
-            let status = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty()).unwrap().unwrap().1;
+            let status = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty())
+                .unwrap()
+                .unwrap()
+                .1;
             let fate = Fate::read(&report);
             let ended = match &fate {
                 Some(Fate::Over(raw) | Fate::Began(Some(raw))) => raw >> 8,

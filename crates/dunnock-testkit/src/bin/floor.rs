@@ -1,7 +1,12 @@
-//! The least that a durable harness must do, to be measured against: one connection to the model, one shell for each call, the call
-//! on the disk before it runs and its result before the next request. `dunnock-floor HOST:PORT PROMPT`, in the folder to work in.
+//! The least that a durable harness must do, to be measured against: one connection to the model,
+//! one shell for each call, the call on the disk before it runs and its result before the next
+//! request. `dunnock-floor HOST:PORT PROMPT`, in the folder to work in.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "an instrument: it ends where it goes wrong")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "an instrument: it ends where it goes wrong"
+)]
 
 use serde_json::{Value, json};
 use std::fs::File;
@@ -23,15 +28,26 @@ fn main() {
         json!({"role": "user", "content": prompt}),
     ];
     loop {
-        let answer = ask(&mut line, &at, &json!({"model": "m", "stream": true, "messages": talk, "tools": tools}));
+        let answer = ask(
+            &mut line,
+            &at,
+            &json!({"model": "m", "stream": true, "messages": talk, "tools": tools}),
+        );
         let Some((id, args)) = answer.1 else { return println!("{}", answer.0) };
         let call: Value = serde_json::from_str(&args).unwrap();
         talk.push(json!({"role": "assistant", "content": null, "tool_calls": [
             {"id": id, "type": "function", "function": {"name": "shell", "arguments": args}}]}));
         keep(&mut log, talk.last().unwrap());
-        let ran =
-            Command::new("bash").args(["-c", call["command"].as_str().unwrap()]).stdin(Stdio::null()).output().unwrap();
-        let out = format!("exit {}\n{}", ran.status.code().unwrap_or(-1), String::from_utf8_lossy(&ran.stdout));
+        let ran = Command::new("bash")
+            .args(["-c", call["command"].as_str().unwrap()])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let out = format!(
+            "exit {}\n{}",
+            ran.status.code().unwrap_or(-1),
+            String::from_utf8_lossy(&ran.stdout)
+        );
         talk.push(json!({"role": "tool", "tool_call_id": id, "content": out}));
         keep(&mut log, talk.last().unwrap());
     }
@@ -43,10 +59,15 @@ fn keep(log: &mut File, item: &Value) {
 }
 
 /// What was said, and the call if there is one.
-fn ask(line: &mut BufReader<TcpStream>, at: &str, body: &Value) -> (String, Option<(String, String)>) {
+fn ask(
+    line: &mut BufReader<TcpStream>,
+    at: &str,
+    body: &Value,
+) -> (String, Option<(String, String)>) {
     let body = body.to_string();
     let head = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: {at}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: {at}\r\ncontent-type: \
+         application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     line.get_mut().write_all(format!("{head}{body}").as_bytes()).unwrap();
@@ -67,13 +88,18 @@ fn ask(line: &mut BufReader<TcpStream>, at: &str, body: &Value) -> (String, Opti
         }
         events.extend_from_slice(&chunk[..n]);
     }
-    for event in events.split(|b| *b == b'\n').filter_map(|l| l.strip_prefix(b"data: ")).filter(|l| *l != b"[DONE]") {
+    for event in events
+        .split(|b| *b == b'\n')
+        .filter_map(|l| l.strip_prefix(b"data: "))
+        .filter(|l| *l != b"[DONE]")
+    {
         let event: Value = serde_json::from_slice(event).unwrap();
         let delta = &event["choices"][0]["delta"];
         said.push_str(delta["content"].as_str().unwrap_or_default());
         if let Some(piece) = delta["tool_calls"].get(0) {
-            let known =
-                call.get_or_insert_with(|| (piece["id"].as_str().unwrap_or_default().to_owned(), String::new()));
+            let known = call.get_or_insert_with(|| {
+                (piece["id"].as_str().unwrap_or_default().to_owned(), String::new())
+            });
             known.1.push_str(piece["function"]["arguments"].as_str().unwrap_or_default());
         }
     }

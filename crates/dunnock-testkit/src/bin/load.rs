@@ -1,9 +1,15 @@
-//! Many sessions at once on one server, and the same work by bare loops, in one run; the figures as one JSON object.
+//! Many sessions at once on one server, and the same work by bare loops, in one run; the figures as
+//! one JSON object.
 //!
-//! `dunnock-load DUNNOCK FLOOR SESSIONS STEPS SANDBOX`. The model is in this process: the place in its script is the number of
-//! results in the request, and the first answers wait until every session has asked, so that all are under way at once.
+//! `dunnock-load DUNNOCK FLOOR SESSIONS STEPS SANDBOX`. The model is in this process: the place in
+//! its script is the number of results in the request, and the first answers wait until every
+//! session has asked, so that all are under way at once.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "an instrument: it ends where it goes wrong")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "an instrument: it ends where it goes wrong"
+)]
 
 use bytes::Bytes;
 use dunnock_testkit::web::Api;
@@ -38,7 +44,10 @@ fn count(text: &[u8], what: &[u8]) -> usize {
     text.windows(what.len()).filter(|w| *w == what).count()
 }
 
-async fn answer(model: Arc<Model>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(
+    model: Arc<Model>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     let body = request.into_body().collect().await.unwrap().to_bytes();
     let results = count(&body, br#""role":"tool""#);
     if results == 0 && model.gated {
@@ -46,7 +55,9 @@ async fn answer(model: Arc<Model>, request: Request<Incoming>) -> Result<Respons
         drop(model.gate.acquire().await.unwrap());
     }
     let delta = if results < model.steps {
-        let args = json!({ "command": format!("echo step {results} >> log.txt; tail -n 1 log.txt") }).to_string();
+        let args =
+            json!({ "command": format!("echo step {results} >> log.txt; tail -n 1 log.txt") })
+                .to_string();
         json!({ "tool_calls": [{ "index": 0, "id": format!("call_{results}"), "type": "function",
             "function": { "name": "shell", "arguments": args } }] })
     } else {
@@ -54,9 +65,14 @@ async fn answer(model: Arc<Model>, request: Request<Incoming>) -> Result<Respons
     };
     let stop = if results < model.steps { "tool_calls" } else { "stop" };
     let event = |delta: &Value, stop: Option<&str>| json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": stop }] });
-    let text = format!("data: {}\n\ndata: {}\n\ndata: [DONE]\n\n", event(&delta, None), event(&json!({}), Some(stop)));
-    let chunked =
-        Response::builder().header("content-type", "text/event-stream").header("transfer-encoding", "chunked");
+    let text = format!(
+        "data: {}\n\ndata: {}\n\ndata: [DONE]\n\n",
+        event(&delta, None),
+        event(&json!({}), Some(stop))
+    );
+    let chunked = Response::builder()
+        .header("content-type", "text/event-stream")
+        .header("transfer-encoding", "chunked");
     Ok(chunked.body(Full::new(Bytes::from(text))).unwrap())
 }
 
@@ -68,7 +84,10 @@ async fn serve(model: Arc<Model>) -> SocketAddr {
             let _ = stream.set_nodelay(true);
             let model = model.clone();
             let service = hyper::service::service_fn(move |request| answer(model.clone(), request));
-            tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            tokio::spawn(
+                hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service),
+            );
         }
     });
     at
@@ -76,7 +95,9 @@ async fn serve(model: Arc<Model>) -> SocketAddr {
 
 fn status_kb(pid: u32, key: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = text.lines().find_map(|l| l.strip_prefix(key)?.trim().strip_suffix("kB")?.trim().parse().ok());
+    let line = text
+        .lines()
+        .find_map(|l| l.strip_prefix(key)?.trim().strip_suffix("kB")?.trim().parse().ok());
     line.unwrap_or(0)
 }
 
@@ -96,8 +117,14 @@ fn descriptors(pid: u32) -> BTreeMap<String, usize> {
     for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
         let to = std::fs::read_link(entry.path()).unwrap_or_default();
         let name = to.to_string_lossy().into_owned();
-        let kind =
-            name.split([':', '[']).next().unwrap_or_default().rsplit(['/', '.']).next().unwrap_or_default().to_owned();
+        let kind = name
+            .split([':', '['])
+            .next()
+            .unwrap_or_default()
+            .rsplit(['/', '.'])
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         *kinds.entry(kind).or_default() += 1;
     }
     kinds
@@ -105,8 +132,13 @@ fn descriptors(pid: u32) -> BTreeMap<String, usize> {
 
 fn cpu(pid: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let fields: Vec<u64> =
-        text.rsplit(')').next().unwrap_or_default().split_whitespace().map(|n| n.parse().unwrap_or(0)).collect();
+    let fields: Vec<u64> = text
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .map(|n| n.parse().unwrap_or(0))
+        .collect();
     (fields.get(11).unwrap_or(&0) + fields.get(12).unwrap_or(&0)) * 10
 }
 
@@ -126,7 +158,11 @@ fn start(program: &str, home: &Path, model: SocketAddr, sandbox: &str) -> Server
     std::fs::write(config.join("config.toml"), text).unwrap();
     let mut command = Command::new(program);
     command.args(["serve", "--port", "0", "--json"]).current_dir(home.join("start")).env_clear();
-    command.env("PATH", std::env::var("PATH").unwrap()).env("HOME", home).stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+        .env("PATH", std::env::var("PATH").unwrap())
+        .env("HOME", home)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut line = String::new();
     std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -149,7 +185,9 @@ async fn main() {
     let [_, program, floor, sessions, steps, sandbox] = words.as_slice() else { return };
     let (sessions, steps): (usize, usize) = (sessions.parse().unwrap(), steps.parse().unwrap());
     let home = tempfile::tempdir_in("/tmp").unwrap();
-    let gate = |gated| Arc::new(Model { steps, first: AtomicUsize::new(0), gate: Semaphore::new(0), gated });
+    let gate = |gated| {
+        Arc::new(Model { steps, first: AtomicUsize::new(0), gate: Semaphore::new(0), gated })
+    };
     let model = gate(true);
     let at = serve(model.clone()).await;
     let server = start(program, home.path(), at, sandbox);
@@ -174,7 +212,11 @@ async fn main() {
     });
     makers.collect::<Vec<_>>().into_iter().for_each(|maker| maker.join().unwrap());
     while model.first.load(Ordering::SeqCst) < sessions {
-        assert!(made.elapsed() < Duration::from_secs(300), "only {} asked", model.first.load(Ordering::SeqCst));
+        assert!(
+            made.elapsed() < Duration::from_secs(300),
+            "only {} asked",
+            model.first.load(Ordering::SeqCst)
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let (made, live_kb, busy) = (made.elapsed(), status_kb(pid, "VmRSS:"), cpu(pid));
@@ -184,13 +226,19 @@ async fn main() {
     let mut most_launcher = 0;
     let done = loop {
         tokio::time::sleep(Duration::from_millis(if sessions > 200 { 1_000 } else { 100 })).await; // a list of a thousand is work, too
-        most_launcher = children(pid).into_iter().map(|c| status_kb(c, "VmRSS:")).max().unwrap_or(0).max(most_launcher);
+        most_launcher = children(pid)
+            .into_iter()
+            .map(|c| status_kb(c, "VmRSS:"))
+            .max()
+            .unwrap_or(0)
+            .max(most_launcher);
         let (done, working) = tokio::task::block_in_place(|| sessions_done(&mut api, sessions));
         if working == 0 || began.elapsed() > Duration::from_secs(1200) {
             break done;
         }
     };
-    // From the first request on, as the loops are measured: making the sessions is part of the work.
+    // From the first request on, as the loops are measured: making the sessions is part of the
+    // work.
     let took = began.elapsed() + made;
     let most_kb = status_kb(pid, "VmHWM:");
     let cpu_ms = cpu(pid) - busy;

@@ -1,9 +1,9 @@
 //! A door that tests start, kill and start again.
 //!
-//! `dunnock-testdoor drive DIR SCENARIO` makes the scenario's session in DIR if there is none, drives it until it rests,
-//! answers its questions, and prints one line for each event it is told: `FACT seq kind chain`. `hold` stops before it
-//! answers; `follow` attaches and only prints; `answer` answers one question and goes. Whatever is printed is
-//! acknowledged.
+//! `dunnock-testdoor drive DIR SCENARIO` makes the scenario's session in DIR if there is none,
+//! drives it until it rests, answers its questions, and prints one line for each event it is told:
+//! `FACT seq kind chain`. `hold` stops before it answers; `follow` attaches and only prints;
+//! `answer` answers one question and goes. Whatever is printed is acknowledged.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
@@ -20,7 +20,11 @@ use std::sync::Arc;
 fn main() {
     failpoints::arm();
     let threads = std::env::var("DUNNOCK_THREADS").ok().and_then(|n| n.parse().ok()).unwrap_or(2);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .enable_all()
+        .build()
+        .unwrap();
     let code = runtime.block_on(run());
     std::process::exit(code);
 }
@@ -33,7 +37,9 @@ fn say(line: &str) {
 
 async fn run() -> i32 {
     let args: Vec<String> = std::env::args().collect();
-    let [_, verb, dir, name, ..] = args.as_slice() else { panic!("usage: drive|hold|follow|answer DIR SCENARIO") };
+    let [_, verb, dir, name, ..] = args.as_slice() else {
+        panic!("usage: drive|hold|follow|answer DIR SCENARIO")
+    };
     let dir = PathBuf::from(dir);
     let scenario = Scenario::named(name);
     let opened = match Sqlite::open(&dir.join("data")).await {
@@ -45,7 +51,8 @@ async fn run() -> i32 {
     };
     let world = worlds::on(Arc::new(opened.store), &dir, scenario.model());
     if verb == "many" {
-        let seconds: u64 = args.get(4).and_then(|n| n.parse().ok()).expect("many DIR SCENARIO SECONDS");
+        let seconds: u64 =
+            args.get(4).and_then(|n| n.parse().ok()).expect("many DIR SCENARIO SECONDS");
         return many(world, &scenario, std::time::Duration::from_secs(seconds)).await;
     }
     let session = match world.log.list(None, 1).await.expect("the list reads").first() {
@@ -72,7 +79,12 @@ async fn run() -> i32 {
 fn show(frame: &Frame, s: &mut State) -> Option<Event> {
     match frame {
         Frame::Event(record) => {
-            say(&format!("FACT {} {} {}", record.envelope.seq, record.envelope.kind, record.chain()));
+            say(&format!(
+                "FACT {} {} {}",
+                record.envelope.seq,
+                record.envelope.kind,
+                record.chain()
+            ));
             let Decoded::Known(event) = record.decode() else { return None };
             apply(s, &event);
             Some(event)

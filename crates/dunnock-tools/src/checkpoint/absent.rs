@@ -9,7 +9,12 @@ pub enum CheckpointStore {}
 
 impl CheckpointStore {
     /// How two states differ.
-    pub fn compare<'a>(&'a self, _: &'a str, _: Tree, _: Tree) -> BoxFuture<'a, Result<Vec<DiffView>, String>> {
+    pub fn compare<'a>(
+        &'a self,
+        _: &'a str,
+        _: Tree,
+        _: Tree,
+    ) -> BoxFuture<'a, Result<Vec<DiffView>, String>> {
         match *self {}
     }
     /// Shows what a restore would do.

@@ -96,7 +96,9 @@ pub(crate) fn forget(base: &Path, session: &SessionId) -> io::Result<()> {
         }
         let mut live = HashSet::new();
         for root in &kept {
-            if let Ok(new) = hash(&Tree(root.tree.clone())).and_then(|top| diff::reach(&mut pack, top, &live)) {
+            if let Ok(new) =
+                hash(&Tree(root.tree.clone())).and_then(|top| diff::reach(&mut pack, top, &live))
+            {
                 live.extend(new);
             }
         }

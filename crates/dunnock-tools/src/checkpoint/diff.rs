@@ -80,7 +80,11 @@ fn folders(
 }
 
 /// Every content of a state that is not in `known`.
-pub(crate) fn reach(pack: &mut Pack, top: Hash, known: &HashSet<Hash>) -> io::Result<HashSet<Hash>> {
+pub(crate) fn reach(
+    pack: &mut Pack,
+    top: Hash,
+    known: &HashSet<Hash>,
+) -> io::Result<HashSet<Hash>> {
     let mut open = vec![top];
     let mut new = HashSet::new();
     while let Some(folder) = open.pop() {

@@ -35,7 +35,8 @@ impl TempFolder {
             let path = base.join(format!("{COPY}{}-{n}", std::process::id()));
             make.create(&path).ok().map(|()| path)
         });
-        let path = path.ok_or_else(|| io::Error::other("no temporary folder for a copy could be created"))?;
+        let path = path
+            .ok_or_else(|| io::Error::other("no temporary folder for a copy could be created"))?;
         let path = path.canonicalize()?.to_string_lossy().into_owned();
         Ok(Self { path, lacks: Vec::new() })
     }
@@ -64,7 +65,9 @@ fn remove(folder: &Path) {
     while let Some(dir) = open.pop() {
         let _ = std::fs::set_permissions(&dir, std::os::unix::fs::PermissionsExt::from_mode(0o700));
         let entries = std::fs::read_dir(&dir).into_iter().flatten().flatten();
-        open.extend(entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()));
+        open.extend(
+            entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()),
+        );
     }
     let _ = std::fs::remove_dir_all(folder);
 }
@@ -75,7 +78,8 @@ impl WorkspaceCopy for TempFolder {
     }
     fn lacks(&self) -> Option<String> {
         let some: Vec<&str> = self.lacks.iter().take(5).map(String::as_str).collect();
-        (!some.is_empty()).then(|| format!("run on a copy of the files without {}", some.join(", ")))
+        (!some.is_empty())
+            .then(|| format!("run on a copy of the files without {}", some.join(", ")))
     }
 }
 
@@ -83,8 +87,11 @@ impl WorkspaceCopy for TempFolder {
 fn sweep(base: &Path) {
     for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
         let ours = entry.file_name().to_string_lossy().starts_with(COPY);
-        let age =
-            entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| SystemTime::now().duration_since(t).ok());
+        let age = entry
+            .metadata()
+            .and_then(|m| m.modified())
+            .ok()
+            .and_then(|t| SystemTime::now().duration_since(t).ok());
         if ours && age.is_some_and(|age| age > OLD) {
             remove(&entry.path());
         }
@@ -93,7 +100,12 @@ fn sweep(base: &Path) {
 
 impl Open<'_> {
     /// Writes all files of a state into an empty folder; returns what is missing.
-    pub(super) fn unfold(&mut self, top: &Hash, into: &Path, strange: bool) -> io::Result<Vec<String>> {
+    pub(super) fn unfold(
+        &mut self,
+        top: &Hash,
+        into: &Path,
+        strange: bool,
+    ) -> io::Result<Vec<String>> {
         let mut everything = all(self.pack, top)?;
         // An imported state must not say who else may write, or set a program to run as another
         // user.
@@ -177,10 +189,15 @@ impl CheckpointStore {
                     !matches!(change.after, Some(Node::Left { .. }) | None) && path.iter().any(own)
                 });
                 if let Some((path, _)) = bad {
-                    let why = format!("it contains {}, which an import may not contain", shown(path));
+                    let why =
+                        format!("it contains {}, which an import may not contain", shown(path));
                     return Err(io::Error::other(why));
                 }
-                open.pack.root(CheckpointRoot { at: now(), session: session.clone(), tree: name.0 })?;
+                open.pack.root(CheckpointRoot {
+                    at: now(),
+                    session: session.clone(),
+                    tree: name.0,
+                })?;
             }
             open.sync()
         })
@@ -203,7 +220,12 @@ const MOST_NAMES: usize = 2_000_000;
 /// Maximum folder depth.
 const DEEPEST: usize = 200;
 
-fn count(folders: &HashMap<Hash, &[u8]>, top: &Hash, depth: usize, left: &mut usize) -> io::Result<()> {
+fn count(
+    folders: &HashMap<Hash, &[u8]>,
+    top: &Hash,
+    depth: usize,
+    left: &mut usize,
+) -> io::Result<()> {
     let bad = |why: &str| Err(io::Error::other(why.to_owned()));
     let Some(bytes) = folders.get(top) else { return bad("one of its folders is missing") };
     if depth > DEEPEST {
@@ -238,7 +260,8 @@ impl Bag<'_> {
         }
         let mut entries: Vec<TreeEntry> = decode(&self.pack.get(top)?)?;
         for entry in &mut entries {
-            let below = path.join(std::ffi::OsStr::new(std::str::from_utf8(&entry.name).unwrap_or("?")));
+            let below =
+                path.join(std::ffi::OsStr::new(std::str::from_utf8(&entry.name).unwrap_or("?")));
             match &mut entry.node {
                 Node::Folder { hash, .. } => *hash = self.folder(hash, &below)?,
                 Node::File { hash, size, .. } => {

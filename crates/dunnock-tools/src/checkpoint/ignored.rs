@@ -100,9 +100,9 @@ impl Ignored {
             }
         }
         let root = &self.root;
-        let outer = self
-            .outer
-            .get_or_insert_with(|| vec![rules_in(root, &root.join(".git/info/exclude")), Gitignore::global().0]);
+        let outer = self.outer.get_or_insert_with(|| {
+            vec![rules_in(root, &root.join(".git/info/exclude")), Gitignore::global().0]
+        });
         outer.iter().any(|rules| rules.matched(&full, folder).is_ignore())
     }
 }

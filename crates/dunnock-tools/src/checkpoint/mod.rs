@@ -16,7 +16,9 @@ mod scan;
 
 use crate::diff_view::{DiffView, Preview};
 use diff::{Changes, NodeChange, diff};
-use dunnock_core::ports::{BoxFuture, Checkpoints, Files, RestorePlan, Restored, Window, WorkspaceCopy};
+use dunnock_core::ports::{
+    BoxFuture, Checkpoints, Files, RestorePlan, Restored, Window, WorkspaceCopy,
+};
 use dunnock_proto::{Checkpointed, Hash, Seq, SessionId, Tree};
 use object::{NameOnly, Node, Reader};
 use pack::{CheckpointRoot, Locked, Pack};
@@ -87,7 +89,10 @@ fn tree(hash: Hash) -> Tree {
 fn hash(tree: &Tree) -> io::Result<Hash> {
     let name = tree.0.strip_prefix(PREFIX).and_then(|hex| hex.parse().ok());
     name.ok_or_else(|| {
-        io::Error::new(io::ErrorKind::NotFound, "this checkpoint has a format that this release does not know")
+        io::Error::new(
+            io::ErrorKind::NotFound,
+            "this checkpoint has a format that this release does not know",
+        )
     })
 }
 
@@ -119,7 +124,11 @@ impl CheckpointStore {
         let name = Hash::of(root.as_os_str().as_encoded_bytes()).to_string();
         let dir = self.base.join(name.get(..32).unwrap_or(&name));
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-        let own = self.own.iter().filter_map(|path| Some(path.strip_prefix(&root).ok()?.to_path_buf())).collect();
+        let own = self
+            .own
+            .iter()
+            .filter_map(|path| Some(path.strip_prefix(&root).ok()?.to_path_buf()))
+            .collect();
         let store = Store {
             dir,
             root: root.clone(),
@@ -184,7 +193,12 @@ impl CheckpointStore {
             let plan = open.plan(&now, &way)?;
             let names = |paths: &[PathBuf]| paths.iter().map(|p| shown(p)).collect();
             let changes = differs(open.pack, &plan.changes, 0)?;
-            Ok(Preview { kept: names(&plan.kept), large: names(&plan.large), lost: names(&plan.lost), changes })
+            Ok(Preview {
+                kept: names(&plan.kept),
+                large: names(&plan.large),
+                lost: names(&plan.lost),
+                changes,
+            })
         })
     }
 }
@@ -192,12 +206,12 @@ impl CheckpointStore {
 /// Describes an error for people.
 fn words(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "the disk is full; make room".into(),
-        io::ErrorKind::FileTooLarge => {
-            "there is too much in this folder to save; add its build folders (such as target or \
-             node_modules) to .gitignore"
-                .into()
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "the disk is full; make room".into()
         }
+        io::ErrorKind::FileTooLarge => "there is too much in this folder to save; add its build \
+                                        folders (such as target or node_modules) to .gitignore"
+            .into(),
         _ => error.to_string(),
     }
 }
@@ -330,7 +344,11 @@ impl Open<'_> {
     /// Saves the files for a session; the returned state survives a power failure.
     fn keep(&mut self, session: &SessionId, say: bool) -> io::Result<(Hash, Option<String>)> {
         let top = self.look_only()?;
-        if let Err(error) = self.pack.root(CheckpointRoot { at: now(), session: session.clone(), tree: tree(top).0 }) {
+        if let Err(error) = self.pack.root(CheckpointRoot {
+            at: now(),
+            session: session.clone(),
+            tree: tree(top).0,
+        }) {
             *self.seen = None;
             self.pack.give_up()?;
             return Err(error);
@@ -358,7 +376,9 @@ impl Open<'_> {
         }
         if let Some(last) = self.last.replace(top).filter(|last| *last != top) {
             for (path, change) in diff(self.pack, &last, &top).unwrap_or_default() {
-                let NodeChange { before: Some(Node::Left { why, .. }), after } = change else { continue };
+                let NodeChange { before: Some(Node::Left { why, .. }), after } = change else {
+                    continue;
+                };
                 if why == NameOnly::Own {
                     continue;
                 }
@@ -367,7 +387,11 @@ impl Open<'_> {
                     Some(Node::Left { .. }) => "was changed",
                     Some(_) => "was replaced",
                 };
-                said.push(format!("{} {how} and cannot be restored ({})", shown(&path), why.words()));
+                said.push(format!(
+                    "{} {how} and cannot be restored ({})",
+                    shown(&path),
+                    why.words()
+                ));
             }
         }
         let mut left = BTreeMap::new();
@@ -379,10 +403,13 @@ impl Open<'_> {
             });
         }
         // Build output is left out by design; anything else that is left out is reported once.
-        let worth =
-            |why: &NameOnly| !matches!(why, NameOnly::Build | NameOnly::Special | NameOnly::Own | NameOnly::Git);
-        let new: Vec<(&PathBuf, &NameOnly)> =
-            left.iter().filter(|(path, why)| worth(why) && !self.told.contains_key(*path)).collect();
+        let worth = |why: &NameOnly| {
+            !matches!(why, NameOnly::Build | NameOnly::Special | NameOnly::Own | NameOnly::Git)
+        };
+        let new: Vec<(&PathBuf, &NameOnly)> = left
+            .iter()
+            .filter(|(path, why)| worth(why) && !self.told.contains_key(*path))
+            .collect();
         if !new.is_empty() {
             let some = new.iter().take(5).map(|(path, why)| match (why, sizes.get(*path)) {
                 (NameOnly::Large, Some(size)) => format!("{} ({} MB)", shown(path), size >> 20),
@@ -390,7 +417,10 @@ impl Open<'_> {
             });
             let more = new.len().saturating_sub(5);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            said.push(format!("not saved, so changes cannot be undone: {}{more}", some.collect::<Vec<_>>().join(", ")));
+            said.push(format!(
+                "not saved, so changes cannot be undone: {}{more}",
+                some.collect::<Vec<_>>().join(", ")
+            ));
         }
         *self.told = left;
         (!said.is_empty()).then(|| said.join("; "))
@@ -431,16 +461,21 @@ impl Open<'_> {
         plan.adjust(late, way.force);
         let mut notes = plan.notes();
         let seen = self.seen.as_ref();
-        let failed = restore::restore(self.pack, self.root, &plan.changes, |path| seen?.stamp(path), true)?;
+        let failed =
+            restore::restore(self.pack, self.root, &plan.changes, |path| seen?.stamp(path), true)?;
         if !failed.is_empty() {
-            let some: Vec<String> = failed.iter().take(10).map(|(p, why)| format!("{}: {why}", shown(p))).collect();
+            let some: Vec<String> =
+                failed.iter().take(10).map(|(p, why)| format!("{}: {why}", shown(p))).collect();
             notes.push(format!("could not be restored: {}", some.join("; ")));
         }
         // From here on files are changed, whatever else fails.
         let after = match self.keep(&way.session, false) {
             Ok((after, _)) => tree(after),
             Err(error) => {
-                notes.push(format!("the restored files could not be saved as a checkpoint: {}", words(&error)));
+                notes.push(format!(
+                    "the restored files could not be saved as a checkpoint: {}",
+                    words(&error)
+                ));
                 way.to.clone()
             }
         };
@@ -456,10 +491,19 @@ impl Open<'_> {
         Ok(changes.iter().any(|(path, change)| {
             let folder = |node: &Option<Node>| matches!(node, Some(Node::Folder { .. }));
             let made = |node: &Option<Node>| {
-                matches!(node, Some(Node::Left { why: NameOnly::Build | NameOnly::Special | NameOnly::Git, .. }) | None)
+                matches!(
+                    node,
+                    Some(Node::Left {
+                        why: NameOnly::Build | NameOnly::Special | NameOnly::Git,
+                        ..
+                    }) | None
+                )
             };
-            let own = |node: &Option<Node>| matches!(node, Some(Node::Left { why: NameOnly::Own, .. }));
-            let no_source = (made(&change.before) && made(&change.after)) || own(&change.before) || own(&change.after);
+            let own =
+                |node: &Option<Node>| matches!(node, Some(Node::Left { why: NameOnly::Own, .. }));
+            let no_source = (made(&change.before) && made(&change.after))
+                || own(&change.before)
+                || own(&change.after);
             !no_source
                 && !in_cache(self.root, path)
                 && !ignored.ignores(path, folder(&change.before) || folder(&change.after))
@@ -469,7 +513,9 @@ impl Open<'_> {
 
 /// Whether a path is in a folder that is marked as a cache, or in `__pycache__`, which has no mark.
 fn in_cache(root: &Path, path: &Path) -> bool {
-    let is_cache = |part: &Path| part.ends_with("__pycache__") || root.join(part).join("CACHEDIR.TAG").is_file();
+    let is_cache = |part: &Path| {
+        part.ends_with("__pycache__") || root.join(part).join("CACHEDIR.TAG").is_file()
+    };
     path.ancestors().any(|part| !part.as_os_str().is_empty() && is_cache(part))
 }
 
@@ -526,11 +572,12 @@ fn differs(pack: &mut Pack, changes: &Changes, mut left: u64) -> io::Result<Vec<
             (Some(Node::Folder { .. }), None) => "folder deleted",
             (None, _) => "added",
             (_, None) => "deleted",
-            (Some(Node::File { hash: a, .. }), Some(Node::File { hash: b, .. })) if a == b => "mode",
-            (Some(Node::Folder { .. }), Some(Node::Folder { .. })) => "mode",
-            (Some(Node::File { .. }), Some(Node::File { .. })) | (Some(Node::Link { .. }), Some(Node::Link { .. })) => {
-                "changed"
+            (Some(Node::File { hash: a, .. }), Some(Node::File { hash: b, .. })) if a == b => {
+                "mode"
             }
+            (Some(Node::Folder { .. }), Some(Node::Folder { .. })) => "mode",
+            (Some(Node::File { .. }), Some(Node::File { .. }))
+            | (Some(Node::Link { .. }), Some(Node::Link { .. })) => "changed",
             (Some(_), Some(Node::File { .. })) => "now a file",
             (Some(_), Some(Node::Link { .. })) => "now a link",
             (Some(_), Some(Node::Folder { .. })) => "now a folder",
@@ -554,15 +601,22 @@ impl Checkpoints for CheckpointStore {
         })
     }
 
-    fn keep<'a>(&'a self, session: &'a SessionId, workspace: &'a str, mark: Seq) -> BoxFuture<'a, Checkpointed> {
+    fn keep<'a>(
+        &'a self,
+        session: &'a SessionId,
+        workspace: &'a str,
+        mark: Seq,
+    ) -> BoxFuture<'a, Checkpointed> {
         let session = session.clone();
         let kept = self.with(workspace, move |open| open.keep(&session, mark > 0));
         Box::pin(async move {
             match kept.await {
                 Ok((top, note)) => Checkpointed { tree: Some(tree(top)), mark, note },
                 Err(why) => {
-                    let note =
-                        Some(format!("the files could not be saved, so changes from here on cannot be undone: {why}"));
+                    let note = Some(format!(
+                        "the files could not be saved, so changes from here on cannot be undone: \
+                         {why}"
+                    ));
                     Checkpointed { tree: None, mark, note }
                 }
             }
@@ -584,13 +638,18 @@ impl Checkpoints for CheckpointStore {
         self.with(workspace, move |open| {
             let ours = open.windows(&ours)?;
             let all = diff(open.pack, &hash(&before)?, &hash(&after)?)?;
-            let mine: Changes = all.into_iter().filter(|(path, _)| ours.contains_key(path)).collect();
+            let mine: Changes =
+                all.into_iter().filter(|(path, _)| ours.contains_key(path)).collect();
             let told = differs(open.pack, &mine, 0)?;
             Ok(told.into_iter().map(|change| format!("{} ({})", change.path, change.how)).collect())
         })
     }
 
-    fn copy<'a>(&'a self, workspace: &'a str, tree: &'a Tree) -> BoxFuture<'a, Result<Box<dyn WorkspaceCopy>, String>> {
+    fn copy<'a>(
+        &'a self,
+        workspace: &'a str,
+        tree: &'a Tree,
+    ) -> BoxFuture<'a, Result<Box<dyn WorkspaceCopy>, String>> {
         let tree = tree.clone();
         self.with(workspace, move |open| {
             let copy = export::TempFolder::new()?;

@@ -1,7 +1,8 @@
 //! The saved form of a folder: a sorted list of names, each with its kind, its mode and its
 //! content's hash.
 //!
-//! Invariant: equal folders have equal bytes, so the hash of the topmost folder names the state of everything below it.
+//! Invariant: equal folders have equal bytes, so the hash of the topmost folder names the state of
+//! everything below it.
 
 use dunnock_proto::Hash;
 use std::io;
@@ -28,8 +29,16 @@ pub(crate) enum NameOnly {
 }
 
 impl NameOnly {
-    const ALL: [Self; 8] =
-        [Self::Large, Self::Build, Self::Unreadable, Self::Elsewhere, Self::Deep, Self::Special, Self::Own, Self::Git];
+    const ALL: [Self; 8] = [
+        Self::Large,
+        Self::Build,
+        Self::Unreadable,
+        Self::Elsewhere,
+        Self::Deep,
+        Self::Special,
+        Self::Own,
+        Self::Git,
+    ];
 
     /// The reason, for people.
     pub(crate) fn words(self) -> &'static str {
@@ -100,7 +109,13 @@ pub(crate) fn encode<'a>(entries: impl Iterator<Item = (&'a [u8], &'a Node)>) ->
             }
             Node::Link { target } => put_bytes(&mut out, target),
             Node::Left { why, size, changed } => {
-                out.push(NameOnly::ALL.iter().position(|w| w == why).and_then(|n| u8::try_from(n).ok()).unwrap_or(0));
+                out.push(
+                    NameOnly::ALL
+                        .iter()
+                        .position(|w| w == why)
+                        .and_then(|n| u8::try_from(n).ok())
+                        .unwrap_or(0),
+                );
                 out.extend_from_slice(&size.to_le_bytes());
                 out.extend_from_slice(&changed.to_le_bytes());
             }
@@ -170,7 +185,8 @@ pub(crate) fn decode(bytes: &[u8]) -> io::Result<Vec<TreeEntry>> {
             b'd' => Node::Folder { mode: reader.u32()?, hash: reader.hash()? },
             b'l' => Node::Link { target: reader.text()?.to_vec() },
             b'x' => {
-                let why = NameOnly::ALL.get(usize::from(reader.u8()?)).copied().ok_or_else(broken)?;
+                let why =
+                    NameOnly::ALL.get(usize::from(reader.u8()?)).copied().ok_or_else(broken)?;
                 Node::Left { why, size: reader.u64()?, changed: reader.i64()? }
             }
             _ => return Err(broken()),
@@ -187,10 +203,19 @@ mod tests {
     #[test]
     fn a_folder_survives_its_bytes() {
         let entries = [
-            TreeEntry { name: b"a".to_vec(), node: Node::File { mode: 0o4755, size: 7, hash: Hash::of(b"x") } },
-            TreeEntry { name: vec![0xff, 0x0a], node: Node::Folder { mode: 0o1777, hash: Hash::of(b"y") } },
+            TreeEntry {
+                name: b"a".to_vec(),
+                node: Node::File { mode: 0o4755, size: 7, hash: Hash::of(b"x") },
+            },
+            TreeEntry {
+                name: vec![0xff, 0x0a],
+                node: Node::Folder { mode: 0o1777, hash: Hash::of(b"y") },
+            },
             TreeEntry { name: b"l".to_vec(), node: Node::Link { target: b"../nowhere".to_vec() } },
-            TreeEntry { name: b"x".to_vec(), node: Node::Left { why: NameOnly::Special, size: 1, changed: -5 } },
+            TreeEntry {
+                name: b"x".to_vec(),
+                node: Node::Left { why: NameOnly::Special, size: 1, changed: -5 },
+            },
         ];
         let bytes = encode(entries.iter().map(|e| (e.name.as_slice(), &e.node)));
         assert_eq!(decode(&bytes).unwrap(), entries);

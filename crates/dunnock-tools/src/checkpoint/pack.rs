@@ -158,8 +158,9 @@ impl Pack {
     pub(crate) fn refresh(&mut self, locked: &Locked) -> io::Result<bool> {
         let now = std::fs::metadata(self.dir.join("objects")).map(|m| m.ino());
         // Records that could not be written stay in memory only until here.
-        let replaced =
-            now.ok() != Some(self.inode) || self.end != self.synced || self.file.metadata()?.len() < self.end;
+        let replaced = now.ok() != Some(self.inode)
+            || self.end != self.synced
+            || self.file.metadata()?.len() < self.end;
         if replaced {
             *self = Self::open(&self.dir, locked)?;
         } else {
@@ -181,7 +182,11 @@ impl Pack {
                 break;
             }
             self.file.read_exact_at(&mut bytes, self.end)?;
-            let Some((hash, place)) = parse(&bytes, self.end).filter(|(_, place)| place.end() <= len) else { break };
+            let Some((hash, place)) =
+                parse(&bytes, self.end).filter(|(_, place)| place.end() <= len)
+            else {
+                break;
+            };
             // Only what is certainly on disk is trusted without being read.
             let doubtful = place.end() > self.synced;
             if place.form == Form::Root {
@@ -269,8 +274,11 @@ impl Pack {
         match place.form {
             Form::Plain | Form::Root => Ok(stored),
             Form::Deflate => {
-                let mut raw = Vec::with_capacity(usize::try_from(place.raw.min(WHOLE)).unwrap_or(0));
-                flate2::read::DeflateDecoder::new(stored.as_slice()).take(place.raw + 1).read_to_end(&mut raw)?;
+                let mut raw =
+                    Vec::with_capacity(usize::try_from(place.raw.min(WHOLE)).unwrap_or(0));
+                flate2::read::DeflateDecoder::new(stored.as_slice())
+                    .take(place.raw + 1)
+                    .read_to_end(&mut raw)?;
                 Ok(raw)
             }
         }
@@ -291,7 +299,12 @@ impl Pack {
 
     /// Saves what a reader provides, at most `most` bytes. An error is the store's own: a reader
     /// that fails is `Put::Unreadable`.
-    pub(crate) fn put_from(&mut self, from: &mut impl Read, size: u64, most: u64) -> io::Result<Put> {
+    pub(crate) fn put_from(
+        &mut self,
+        from: &mut impl Read,
+        size: u64,
+        most: u64,
+    ) -> io::Result<Put> {
         if size <= WHOLE {
             let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
             if from.take(WHOLE * 2).read_to_end(&mut bytes).is_err() {
@@ -305,7 +318,8 @@ impl Pack {
         // The header is written last: until then nothing after the end counts as a record.
         self.flush()?;
         let (start, mut at) = (self.end, self.end + HEADER as u64);
-        let mut from = Counting { from: from.take(most + 1), hasher: blake3::Hasher::new(), read: 0 };
+        let mut from =
+            Counting { from: from.take(most + 1), hasher: blake3::Hasher::new(), read: 0 };
         let mut encoder = flate2::read::DeflateEncoder::new(&mut from, LEVEL);
         let mut piece = vec![0; 256 << 10];
         loop {
@@ -324,8 +338,12 @@ impl Pack {
             self.file.set_len(start)?;
             return Ok(if raw <= most { Put::Kept(hash, raw) } else { Put::TooMuch });
         }
-        let place =
-            PackEntry { offset: start + HEADER as u64, raw, stored: at - start - HEADER as u64, form: Form::Deflate };
+        let place = PackEntry {
+            offset: start + HEADER as u64,
+            raw,
+            stored: at - start - HEADER as u64,
+            form: Form::Deflate,
+        };
         let head = header(hash, place);
         self.file.write_all_at(&head, start)?;
         self.fresh.extend_from_slice(&head);
@@ -338,7 +356,9 @@ impl Pack {
     /// Records that a session refers to a state, at most once a day.
     pub(crate) fn root(&mut self, root: CheckpointRoot) -> io::Result<()> {
         const DAY: i64 = 86_400_000;
-        let known = |r: &CheckpointRoot| r.session == root.session && r.tree == root.tree && root.at - r.at < DAY;
+        let known = |r: &CheckpointRoot| {
+            r.session == root.session && r.tree == root.tree && root.at - r.at < DAY
+        };
         if self.roots.iter().rev().any(known) {
             return Ok(());
         }
@@ -350,7 +370,8 @@ impl Pack {
     }
 
     fn append(&mut self, hash: Hash, raw: u64, form: Form, stored: &[u8]) -> io::Result<()> {
-        let place = PackEntry { offset: self.end + HEADER as u64, raw, stored: stored.len() as u64, form };
+        let place =
+            PackEntry { offset: self.end + HEADER as u64, raw, stored: stored.len() as u64, form };
         let head = header(hash, place);
         self.buffer.extend_from_slice(&head);
         self.fresh.extend_from_slice(&head);
@@ -399,7 +420,11 @@ impl Pack {
         let (mut places, mut roots) = (HashMap::with_capacity(headers.len() / HEADER), Vec::new());
         let mut records = 0;
         for bytes in headers.chunks_exact(HEADER) {
-            let Some((hash, place)) = parse(bytes, at).filter(|(_, place)| place.end() <= self.synced) else { break };
+            let Some((hash, place)) =
+                parse(bytes, at).filter(|(_, place)| place.end() <= self.synced)
+            else {
+                break;
+            };
             if place.form == Form::Root {
                 let Ok(root) = serde_json::from_slice(&self.read(place)?) else { return Ok(()) };
                 roots.push(root);
@@ -457,7 +482,12 @@ impl Pack {
 
     /// Replaces the pack with a copy that holds only these contents and roots. If killed midway,
     /// one of the two is intact.
-    pub(crate) fn replace(&mut self, live: &[Hash], roots: Vec<CheckpointRoot>, locked: &Locked) -> io::Result<()> {
+    pub(crate) fn replace(
+        &mut self,
+        live: &[Hash],
+        roots: Vec<CheckpointRoot>,
+        locked: &Locked,
+    ) -> io::Result<()> {
         self.flush()?;
         let part = self.dir.join("objects.part");
         let _ = std::fs::remove_file(&part);
@@ -535,9 +565,15 @@ fn named(file: &File, path: &Path) -> io::Result<[u8; START as usize]> {
         file.read_exact_at(&mut name, 0)?;
         return if name.starts_with(b"DUNNOCK1") { Ok(name) } else { Err(damaged()) };
     }
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let id =
-        Hash::of_parts(&[path.as_os_str().as_encoded_bytes(), &now.to_le_bytes(), &std::process::id().to_le_bytes()]);
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_nanos();
+    let id = Hash::of_parts(&[
+        path.as_os_str().as_encoded_bytes(),
+        &now.to_le_bytes(),
+        &std::process::id().to_le_bytes(),
+    ]);
     let bytes = b"DUNNOCK1".iter().chain(&id.0);
     name.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
     file.write_all_at(&name, 0)?;
@@ -558,7 +594,10 @@ fn parse(bytes: &[u8], at: u64) -> Option<(Hash, PackEntry)> {
         2 => Form::Root,
         _ => return None,
     };
-    Some((hash, PackEntry { offset: at + HEADER as u64, raw, stored: packed & ((1 << 56) - 1), form }))
+    Some((
+        hash,
+        PackEntry { offset: at + HEADER as u64, raw, stored: packed & ((1 << 56) - 1), form },
+    ))
 }
 
 fn header(hash: Hash, place: PackEntry) -> [u8; HEADER] {
@@ -568,7 +607,12 @@ fn header(hash: Hash, place: PackEntry) -> [u8; HEADER] {
         Form::Root => 2,
     };
     let mut out = [0; HEADER];
-    let fields = hash.0.iter().copied().chain(place.raw.to_le_bytes()).chain((place.stored | form << 56).to_le_bytes());
+    let fields = hash
+        .0
+        .iter()
+        .copied()
+        .chain(place.raw.to_le_bytes())
+        .chain((place.stored | form << 56).to_le_bytes());
     out.iter_mut().zip(fields).for_each(|(o, b)| *o = b);
     let (head, check) = out.split_at_mut(HEADER - 8);
     check.iter_mut().zip(Hash::of(head).0).for_each(|(o, b)| *o = b);

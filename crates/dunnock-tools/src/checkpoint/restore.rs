@@ -44,7 +44,8 @@ pub(crate) fn restore(
 ) -> io::Result<Failed> {
     let root = open_root(root)?;
     let stamps = changes.keys().filter_map(|path| Some((path.clone(), stamp(path)?))).collect();
-    let mut work = Restore { pack, root, failed: Vec::new(), relaxed: BTreeMap::new(), parts: 0, stamps };
+    let mut work =
+        Restore { pack, root, failed: Vec::new(), relaxed: BTreeMap::new(), parts: 0, stamps };
     let is_folder = |node: &Option<Node>| matches!(node, Some(Node::Folder { .. }));
     // Removals, the deepest first. A file that replaces a file is not removed first.
     for (path, change) in changes.iter().rev() {
@@ -64,7 +65,9 @@ pub(crate) fn restore(
     failpoint::hit("restore.folders", "");
     for (path, change) in changes {
         let done = match &change.after {
-            Some(Node::File { mode, hash, .. }) => work.file(path, hash, *mode, change.before.is_none()),
+            Some(Node::File { mode, hash, .. }) => {
+                work.file(path, hash, *mode, change.before.is_none())
+            }
             Some(Node::Link { target }) => work.link(path, target, change.before.is_none()),
             Some(Node::Folder { .. } | Node::Left { .. }) | None => continue,
         };
@@ -128,9 +131,13 @@ impl Restore<'_> {
 
     /// A last check, so that a file saved just now is not overwritten.
     fn unchanged(&self, dir: &OwnedFd, path: &Path) -> io::Result<()> {
-        let (Some(then), Some(name)) = (self.stamps.get(path), path.file_name()) else { return Ok(()) };
+        let (Some(then), Some(name)) = (self.stamps.get(path), path.file_name()) else {
+            return Ok(());
+        };
         match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(now) if Stamp::of(&now) != *then => Err(io::Error::other("another program changed it just now")),
+            Ok(now) if Stamp::of(&now) != *then => {
+                Err(io::Error::other("another program changed it just now"))
+            }
             _ => Ok(()),
         }
     }
@@ -176,12 +183,20 @@ impl Restore<'_> {
         format!(".dunnock-{}-back{}.part", std::process::id(), self.parts)
     }
 
-    fn file(&mut self, path: &Path, hash: &dunnock_proto::Hash, mode: u32, new: bool) -> io::Result<()> {
+    fn file(
+        &mut self,
+        path: &Path,
+        hash: &dunnock_proto::Hash,
+        mode: u32,
+        new: bool,
+    ) -> io::Result<()> {
         let (dir, name) = self.place(path)?;
         let part = self.part();
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let done = (|| {
-            let mut file: File = rustix::fs::openat(&dir, &part, flags, Mode::from_raw_mode(0o600))?.into();
+            let mut file: File =
+                rustix::fs::openat(&dir, &part, flags, Mode::from_raw_mode(0o600))?.into();
             self.pack.copy(hash, &mut file)?;
             file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
             failpoint::hit("restore.file", "");
@@ -232,7 +247,10 @@ fn place(dir: &OwnedFd, part: &str, name: &OsStr, new: bool) -> io::Result<()> {
 /// Through the descriptor, so that whatever was put in its place in the meantime is not touched.
 fn set_mode(dir: &OwnedFd, mode: u32) -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    rustix::fs::chmod(format!("/proc/self/fd/{}", dir.as_raw_fd()), Mode::from_raw_mode(number(mode)))?;
+    rustix::fs::chmod(
+        format!("/proc/self/fd/{}", dir.as_raw_fd()),
+        Mode::from_raw_mode(number(mode)),
+    )?;
     #[cfg(not(target_os = "linux"))]
     rustix::fs::fchmod(dir, Mode::from_raw_mode(number(mode)))?;
     Ok(())
@@ -241,17 +259,22 @@ fn set_mode(dir: &OwnedFd, mode: u32) -> io::Result<()> {
 /// Removes unfinished files that a killed restore left behind.
 pub(crate) fn sweep(root: &Path, changes: &Changes) {
     let Ok(root) = open_root(root) else { return };
-    let folders: std::collections::BTreeSet<&Path> = changes.keys().filter_map(|p| p.parent()).collect();
+    let folders: std::collections::BTreeSet<&Path> =
+        changes.keys().filter_map(|p| p.parent()).collect();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     for folder in folders {
         let mut dir = root.as_fd().try_clone_to_owned().ok();
         for part in folder.components() {
-            dir = dir.and_then(|d| rustix::fs::openat(&d, part.as_os_str(), flags, Mode::empty()).ok());
+            dir = dir
+                .and_then(|d| rustix::fs::openat(&d, part.as_os_str(), flags, Mode::empty()).ok());
         }
         let Some(dir) = dir else { continue };
         for entry in rustix::fs::Dir::read_from(&dir).into_iter().flatten().flatten() {
             let name = entry.file_name().to_bytes();
-            if name.starts_with(b".dunnock-") && name.ends_with(b".part") && name.windows(5).any(|w| w == b"-back") {
+            if name.starts_with(b".dunnock-")
+                && name.ends_with(b".part")
+                && name.windows(5).any(|w| w == b"-back")
+            {
                 let _ = rustix::fs::unlinkat(&dir, entry.file_name(), AtFlags::empty());
             }
         }
@@ -358,13 +381,17 @@ impl Plan {
     /// Tells people what was not done.
     pub(crate) fn notes(&self) -> Vec<String> {
         let list = |paths: &[PathBuf]| {
-            let some: Vec<String> = paths.iter().take(10).map(|p| p.to_string_lossy().into_owned()).collect();
+            let some: Vec<String> =
+                paths.iter().take(10).map(|p| p.to_string_lossy().into_owned()).collect();
             let more = paths.len().saturating_sub(10);
             if more > 0 { format!("{} and {more} more", some.join(", ")) } else { some.join(", ") }
         };
         let all = [
             ("not restored, since others changed them", &self.kept),
-            ("left unchanged, since they are not saved and could not be restored again", &self.large),
+            (
+                "left unchanged, since they are not saved and could not be restored again",
+                &self.large,
+            ),
             ("cannot be restored, since they were not saved", &self.lost),
             ("replaced by the earlier version without being saved", &self.dropped),
         ];
@@ -385,7 +412,9 @@ pub(crate) fn unlock(root: &Path, plan: &Plan) -> bool {
         #[cfg(target_os = "linux")]
         let flags = flags | OFlags::PATH;
         for part in path.components() {
-            at = at.and_then(|at| rustix::fs::openat(&at, part.as_os_str(), flags, Mode::empty()).ok());
+            at = at.and_then(|at| {
+                rustix::fs::openat(&at, part.as_os_str(), flags, Mode::empty()).ok()
+            });
         }
         done |= at.is_some_and(|file| set_mode(&file, *mode).is_ok());
     }
@@ -407,10 +436,14 @@ mod tests {
         let file = |size| Some(Node::File { mode: 0o644, size, hash });
         std::fs::write(root.join("a"), "seen").unwrap();
         let seen = Stamp::of(&rustix::fs::stat(root.join("a")).unwrap());
-        let changes = Changes::from([(PathBuf::from("a"), NodeChange { before: file(4), after: file(3) })]);
+        let changes =
+            Changes::from([(PathBuf::from("a"), NodeChange { before: file(4), after: file(3) })]);
         std::fs::write(root.join("a"), "saved just now").unwrap();
         let failed = restore(&mut pack, &root, &changes, |_| Some(seen), true).unwrap();
-        assert_eq!(failed, [(PathBuf::from("a"), "another program changed it just now".to_owned())]);
+        assert_eq!(
+            failed,
+            [(PathBuf::from("a"), "another program changed it just now".to_owned())]
+        );
         assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "saved just now");
         let now = Stamp::of(&rustix::fs::stat(root.join("a")).unwrap());
         assert_eq!(restore(&mut pack, &root, &changes, |_| Some(now), true).unwrap(), []);

@@ -127,7 +127,12 @@ pub(crate) fn passed_over(name: &[u8]) -> bool {
 }
 
 impl<'a> Scan<'a> {
-    pub(crate) fn new(pack: &'a mut Pack, root: &Path, own: &'a HashSet<PathBuf>, most: u64) -> Self {
+    pub(crate) fn new(
+        pack: &'a mut Pack,
+        root: &Path,
+        own: &'a HashSet<PathBuf>,
+        most: u64,
+    ) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let began = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
         let ignored = Ignored::new(root);
@@ -143,7 +148,12 @@ impl<'a> Scan<'a> {
         Ok(ScanResult { seen, read: self.read })
     }
 
-    fn folder(&mut self, dir: BorrowedFd<'_>, before: Option<&Seen>, depth: usize) -> io::Result<Seen> {
+    fn folder(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        before: Option<&Seen>,
+        depth: usize,
+    ) -> io::Result<Seen> {
         let mut names: Vec<CString> = Vec::new();
         for entry in Dir::read_from(dir)? {
             let name = entry?.file_name().to_owned();
@@ -154,12 +164,16 @@ impl<'a> Scan<'a> {
         // Our own files are listed even before they exist, so that their creation is not a change.
         for own in self.own.iter().filter(|own| own.parent() == Some(&self.path)) {
             let name = own.file_name().and_then(|name| CString::new(name.as_bytes()).ok());
-            names.extend(name.filter(|name| !passed_over(name.as_bytes()) && !names.contains(name)));
+            names
+                .extend(name.filter(|name| !passed_over(name.as_bytes()) && !names.contains(name)));
         }
         names.sort_unstable();
         self.names += names.len();
         self.check_size()?;
-        if names.iter().any(|n| n.as_bytes() == b"CACHEDIR.TAG") && depth > 0 && self.ignored.is(&self.path) {
+        if names.iter().any(|n| n.as_bytes() == b"CACHEDIR.TAG")
+            && depth > 0
+            && self.ignored.is(&self.path)
+        {
             // The missing hash tells the folder above.
             return Ok(Seen::default());
         }
@@ -180,7 +194,12 @@ impl<'a> Scan<'a> {
             };
             let found = if let Some(why) = known {
                 let node = Node::Left { why, size: 0, changed: 0 };
-                Ok(Some(SeenEntry { name: name.as_bytes().into(), node, known: Known::default(), below: None }))
+                Ok(Some(SeenEntry {
+                    name: name.as_bytes().into(),
+                    node,
+                    known: Known::default(),
+                    below: None,
+                }))
             } else {
                 self.entry(dir, &name, was, depth)
             };
@@ -265,8 +284,14 @@ impl<'a> Scan<'a> {
         depth: usize,
     ) -> io::Result<Option<SeenEntry>> {
         let text = OsStr::from_bytes(name.as_bytes());
-        let made =
-            |node, below| Ok(Some(SeenEntry { name: name.as_bytes().into(), node, known: Known::default(), below }));
+        let made = |node, below| {
+            Ok(Some(SeenEntry {
+                name: name.as_bytes().into(),
+                node,
+                known: Known::default(),
+                below,
+            }))
+        };
         let left = |why| Node::Left { why, size: 0, changed: 0 };
         if number::<_, u64>(stat.st_dev) != self.device {
             return made(left(NameOnly::Elsewhere), None);
@@ -279,11 +304,16 @@ impl<'a> Scan<'a> {
         }
         let inner = match open_folder(dir, text) {
             Ok(inner) => inner,
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => return Ok(None),
-            Err(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) => return made(left(NameOnly::Unreadable), None),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => {
+                return Ok(None);
+            }
+            Err(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) => {
+                return made(left(NameOnly::Unreadable), None);
+            }
             Err(error) => return Err(error.into()),
         };
-        let seen = match self.folder(inner.as_fd(), was.and_then(|w| w.below.as_deref()), depth + 1) {
+        let seen = match self.folder(inner.as_fd(), was.and_then(|w| w.below.as_deref()), depth + 1)
+        {
             // A folder that can be listed but not entered.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 return made(left(NameOnly::Unreadable), None);
@@ -291,25 +321,33 @@ impl<'a> Scan<'a> {
             seen => seen?,
         };
         match seen.hash {
-            Some(hash) => {
-                made(Node::Folder { mode: number::<_, u32>(stat.st_mode) & 0o7777, hash }, Some(Box::new(seen)))
-            }
+            Some(hash) => made(
+                Node::Folder { mode: number::<_, u32>(stat.st_mode) & 0o7777, hash },
+                Some(Box::new(seen)),
+            ),
             None => made(left(NameOnly::Build), None),
         }
     }
 
     /// Reads a file that is new or changed. `None` if it is gone, or no longer a file.
-    fn file(&mut self, dir: BorrowedFd<'_>, name: &CString, mut known: Known) -> io::Result<Option<(Node, Known)>> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    fn file(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        name: &CString,
+        mut known: Known,
+    ) -> io::Result<Option<(Node, Known)>> {
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let left = |why: NameOnly| Node::Left { why, size: known.size, changed: known.modified };
-        let file: File = match crate::root::patient(|| rustix::fs::openat(dir, name, flags, Mode::empty())) {
-            Ok(file) => file.into(),
-            Err(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) => {
-                return Ok(Some((left(NameOnly::Unreadable), known)));
-            }
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
+        let file: File =
+            match crate::root::patient(|| rustix::fs::openat(dir, name, flags, Mode::empty())) {
+                Ok(file) => file.into(),
+                Err(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) => {
+                    return Ok(Some((left(NameOnly::Unreadable), known)));
+                }
+                Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
         if !file.metadata()?.is_file() {
             return Ok(None);
         }
@@ -338,7 +376,9 @@ impl Seen {
     pub(crate) fn stamp(&self, path: &Path) -> Option<Stamp> {
         let mut parts = path.components();
         let first = parts.next()?.as_os_str().as_bytes();
-        let entry = self.entries.get(self.entries.binary_search_by(|e| e.name.as_ref().cmp(first)).ok()?)?;
+        let entry = self
+            .entries
+            .get(self.entries.binary_search_by(|e| e.name.as_ref().cmp(first)).ok()?)?;
         match parts.as_path() {
             rest if rest.as_os_str().is_empty() => match entry.node {
                 Node::File { .. } | Node::Link { .. } => Some(entry.known.stamp()),

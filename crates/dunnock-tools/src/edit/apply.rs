@@ -41,7 +41,11 @@ pub fn apply(
     let mut files: BTreeMap<String, Outcome> = BTreeMap::new();
     let mut open = |files: &mut BTreeMap<String, Outcome>, path: &str| -> Result<String, String> {
         let CurrentFile { name, now } = look(path)?;
-        files.entry(name.clone()).or_insert_with(|| Outcome { before: now.clone(), after: now, ..Outcome::default() });
+        files.entry(name.clone()).or_insert_with(|| Outcome {
+            before: now.clone(),
+            after: now,
+            ..Outcome::default()
+        });
         Ok(name)
     };
     for part in &patch.files {
@@ -55,22 +59,27 @@ pub fn apply(
                 let bytes = added(part).map_err(|why| format!("{name}: {why}"))?;
                 let count = Text::decode(&bytes).map_or(0, |text| text.len());
                 // A file that is deleted and added again in one patch keeps its permissions.
-                let mode = match (file.before.as_ref().and_then(|before| before.mode), part.executable) {
-                    (Some(mode), run) => Some(run.map_or(mode, |run| with_run(mode, run))),
-                    (None, Some(true)) => Some(0o755),
-                    (None, _) => None,
-                };
+                let mode =
+                    match (file.before.as_ref().and_then(|before| before.mode), part.executable) {
+                        (Some(mode), run) => Some(run.map_or(mode, |run| with_run(mode, run))),
+                        (None, Some(true)) => Some(0o755),
+                        (None, _) => None,
+                    };
                 file.after = Some(Contents { bytes, mode });
                 file.lines = std::iter::once(0..count).collect();
             }
             FileAction::Delete(path) => {
                 let name = open(&mut files, path)?;
                 let file = files.entry(name.clone()).or_default();
-                let Some(now) = file.after.take() else { return Err(format!("{name} does not exist")) };
-                let stays = !part.hunks.is_empty() && !changed(&name, part, &now)?.0.bytes.is_empty();
+                let Some(now) = file.after.take() else {
+                    return Err(format!("{name} does not exist"));
+                };
+                let stays =
+                    !part.hunks.is_empty() && !changed(&name, part, &now)?.0.bytes.is_empty();
                 if stays {
                     return Err(format!(
-                        "{name} has lines that the patch does not delete; use delete_file to delete the whole file"
+                        "{name} has lines that the patch does not delete; use delete_file to \
+                         delete the whole file"
                     ));
                 }
                 file.lines.clear();
@@ -78,7 +87,9 @@ pub fn apply(
             FileAction::Update(path) => {
                 let name = open(&mut files, path)?;
                 let file = files.entry(name.clone()).or_default();
-                let Some(now) = file.after.take() else { return Err(format!("{name} does not exist")) };
+                let Some(now) = file.after.take() else {
+                    return Err(format!("{name} does not exist"));
+                };
                 if part.hunks.is_empty() && part.executable.is_none() {
                     return Err(format!("{name}: the patch changes nothing in it"));
                 }
@@ -90,14 +101,24 @@ pub fn apply(
             FileAction::Move { from, to } => {
                 let (source, target) = (open(&mut files, from)?, open(&mut files, to)?);
                 let old = files.entry(source.clone()).or_default();
-                let Some(now) = old.after.take() else { return Err(format!("{source} does not exist")) };
+                let Some(now) = old.after.take() else {
+                    return Err(format!("{source} does not exist"));
+                };
                 old.lines.clear();
                 let (after, rung, lines) = changed(&source, part, &now)?;
                 let new = files.entry(target.clone()).or_default();
                 if new.after.is_some() {
-                    return Err(format!("{target} already exists and is not overwritten; choose another path"));
+                    return Err(format!(
+                        "{target} already exists and is not overwritten; choose another path"
+                    ));
                 }
-                *new = Outcome { after: Some(after), rung, lines, was: Some(source), before: new.before.take() };
+                *new = Outcome {
+                    after: Some(after),
+                    rung,
+                    lines,
+                    was: Some(source),
+                    before: new.before.take(),
+                };
             }
         }
     }
@@ -167,10 +188,15 @@ enum Fit {
 }
 
 /// Finds a place for every hunk in the original file, then applies all of them.
-fn hunks(name: &str, text: &Text, hunks: &[Hunk]) -> Result<(Text, Rung, Vec<Range<usize>>), String> {
+fn hunks(
+    name: &str,
+    text: &Text,
+    hunks: &[Hunk],
+) -> Result<(Text, Rung, Vec<Range<usize>>), String> {
     let mut placed: Vec<Placed<'_>> = Vec::new();
     for (n, hunk) in hunks.iter().enumerate() {
-        let which = if hunks.len() == 1 { name.to_owned() } else { format!("{name}, hunk {}", n + 1) };
+        let which =
+            if hunks.len() == 1 { name.to_owned() } else { format!("{name}, hunk {}", n + 1) };
         let old = hunk.lines.iter().filter(|line| line.op != Op::Add).count();
         let (line, fit) = place(text, hunk).map_err(|miss| explain(&which, text, hunk, &miss))?;
         placed.push(Placed { hunk, line, old, fit });
@@ -180,7 +206,10 @@ fn hunks(name: &str, text: &Text, hunks: &[Hunk]) -> Result<(Text, Rung, Vec<Ran
         if let [a, b] = pair
             && (a.line + a.old > b.line || (a.line == b.line && a.old == b.old))
         {
-            return Err(format!("{name}: two hunks of the patch change the same lines (at line {})", b.line + 1));
+            return Err(format!(
+                "{name}: two hunks of the patch change the same lines (at line {})",
+                b.line + 1
+            ));
         }
     }
     let mut changed = text.clone();
@@ -204,7 +233,8 @@ fn hunks(name: &str, text: &Text, hunks: &[Hunk]) -> Result<(Text, Rung, Vec<Ran
     }
     let mut grown = 0;
     let lines = spans.into_iter().rev().map(|(lines, more)| {
-        let moved = lines.start.saturating_add_signed(grown)..lines.end.saturating_add_signed(grown);
+        let moved =
+            lines.start.saturating_add_signed(grown)..lines.end.saturating_add_signed(grown);
         grown += more;
         moved
     });
@@ -229,7 +259,9 @@ fn step(line: &Line) -> EditLine<'_> {
 fn whole(text: &Text, one: &Placed<'_>) -> (Text, Range<usize>) {
     let lines: Vec<&Line> = one.hunk.lines.iter().filter(|line| line.op != Op::Drop).collect();
     let (new, count) = (written(&lines), lines.len());
-    let same = |lines: &mut dyn Iterator<Item = &Line>| lines.take_while(|line| line.op == Op::Keep).count();
+    let same = |lines: &mut dyn Iterator<Item = &Line>| {
+        lines.take_while(|line| line.op == Op::Keep).count()
+    };
     let (head, tail) = (same(&mut one.hunk.lines.iter()), same(&mut one.hunk.lines.iter().rev()));
     let changed = one.line + head..one.line + count.saturating_sub(tail).max(head);
     (text.splice(text.span(one.line..one.line + one.old), &new, Breaks::Given), changed)
@@ -242,14 +274,18 @@ fn place(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
     if old.is_empty() {
         return insertion(text, hunk);
     }
-    let plain: Vec<&str> = old.iter().map(|line| line.text.strip_suffix('\r').unwrap_or(&line.text)).collect();
+    let plain: Vec<&str> =
+        old.iter().map(|line| line.text.strip_suffix('\r').unwrap_or(&line.text)).collect();
     let within = blocks(text, &hunk.anchors)?;
     for rung in Rung::ALL {
-        let mut places: Vec<usize> = match plain.iter().all(|line| line.is_empty()) && rung == Rung::Exact {
-            // Empty lines alone identify no place, unless there is only one like it.
-            true => (0..=text.len().saturating_sub(old.len())).filter(|at| exact(text, *at, &old)).collect(),
-            false => places_of(text, &plain, rung),
-        };
+        let mut places: Vec<usize> =
+            match plain.iter().all(|line| line.is_empty()) && rung == Rung::Exact {
+                // Empty lines alone identify no place, unless there is only one like it.
+                true => (0..=text.len().saturating_sub(old.len()))
+                    .filter(|at| exact(text, *at, &old))
+                    .collect(),
+                false => places_of(text, &plain, rung),
+            };
         if hunk.at_end {
             places.retain(|line| line + old.len() == text.len());
         }
@@ -301,7 +337,8 @@ fn insertion(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
     if hunk.at_end && !text.is_open() {
         return Ok((text.len(), Fit::By(Rung::Exact)));
     }
-    let starts: Vec<usize> = blocks(text, &hunk.anchors)?.unwrap_or_default().iter().map(|block| block.start).collect();
+    let starts: Vec<usize> =
+        blocks(text, &hunk.anchors)?.unwrap_or_default().iter().map(|block| block.start).collect();
     match starts.as_slice() {
         [one] if one + 1 < text.len() || !text.is_open() => Ok((one + 1, Fit::By(Rung::Exact))),
         [] | [_] => Err(Miss::Absent),
@@ -346,23 +383,38 @@ fn block_end(text: &Text, opens: usize) -> usize {
     let next = lines.find(|n| {
         let line = text.line(*n);
         // A label, or a word like `else:`, continues the block.
-        let word =
-            line.trim().strip_suffix(':').is_some_and(|word| word.chars().all(|c| c.is_alphanumeric() || c == '_'));
+        let word = line
+            .trim()
+            .strip_suffix(':')
+            .is_some_and(|word| word.chars().all(|c| c.is_alphanumeric() || c == '_'));
         !word
             && depth(line) <= own
-            && line.trim_start().starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '@' | '<'))
+            && line
+                .trim_start()
+                .starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '@' | '<'))
     });
     next.unwrap_or(text.len())
 }
 
 /// Tells the model why a hunk was not placed, and what it needs to rewrite it.
 fn explain(which: &str, text: &Text, hunk: &Hunk, miss: &Miss) -> String {
-    let old: Vec<&str> =
-        hunk.lines.iter().filter(|line| line.op != Op::Add).map(|line| line.text.trim_end_matches('\r')).collect();
+    let old: Vec<&str> = hunk
+        .lines
+        .iter()
+        .filter(|line| line.op != Op::Add)
+        .map(|line| line.text.trim_end_matches('\r'))
+        .collect();
     if old.is_empty() && matches!(miss, Miss::Absent) {
         return format!(
-            "{which}: the hunk only adds lines and does not say where; include existing lines next to them"
+            "{which}: the hunk only adds lines and does not say where; include existing lines \
+             next to them"
         );
     }
-    super::explain(which, text, &old, miss, "name the block with @@, or include more lines around it")
+    super::explain(
+        which,
+        text,
+        &old,
+        miss,
+        "name the block with @@, or include more lines around it",
+    )
 }

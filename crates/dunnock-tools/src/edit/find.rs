@@ -115,7 +115,9 @@ pub fn replace(text: &Text, old: &str, new: &str, all: bool) -> Result<Edited, M
             let count = new.matches('\n').count() + 1;
             let grown = new.matches('\n').count() as isize - old.matches('\n').count() as isize;
             let starts = places.iter().map(lines).enumerate();
-            let lines = starts.map(|(n, line)| line.saturating_add_signed(grown * n as isize)).map(|l| l..l + count);
+            let lines = starts
+                .map(|(n, line)| line.saturating_add_signed(grown * n as isize))
+                .map(|l| l..l + count);
             return Ok(Edited {
                 text: text.with_raw(&raw.replace(old, new)),
                 rung: Rung::Exact,
@@ -132,7 +134,12 @@ pub fn replace(text: &Text, old: &str, new: &str, all: bool) -> Result<Edited, M
         [] => {}
         [_] => return Ok(put(text, &places, old.len(), new)),
         _ if all => return Ok(put(text, &places, old.len(), new)),
-        _ => return Err(Miss::Many(Rung::Exact, places.iter().map(|at| text.line_of(*at)).collect())),
+        _ => {
+            return Err(Miss::Many(
+                Rung::Exact,
+                places.iter().map(|at| text.line_of(*at)).collect(),
+            ));
+        }
     }
     let (olds, news) = (whole(old, old), whole(new, old));
     let steps = steps(&olds, &news);
@@ -152,8 +159,11 @@ pub fn replace(text: &Text, old: &str, new: &str, all: bool) -> Result<Edited, M
 fn put(text: &Text, places: &[usize], len: usize, new: &str) -> Edited {
     let changed = text.splice_all(places.iter().map(|at| *at..at + len), new, Breaks::AsThere);
     let grown = new.len() as isize - len as isize;
-    let starts = places.iter().enumerate().map(|(n, at)| at.saturating_add_signed(grown * n as isize));
-    let lines = starts.map(|at| changed.line_of(at)..changed.line_of(at + new.len().saturating_sub(1)) + 1).collect();
+    let starts =
+        places.iter().enumerate().map(|(n, at)| at.saturating_add_signed(grown * n as isize));
+    let lines = starts
+        .map(|at| changed.line_of(at)..changed.line_of(at + new.len().saturating_sub(1)) + 1)
+        .collect();
     Edited { text: changed, rung: Rung::Exact, lines }
 }
 
@@ -225,7 +235,12 @@ fn at(text: &Text, places: &[usize], steps: &[EditLine<'_>], rung: Rung) -> Resu
 
 /// Applies the steps at a line. `None` if the indentation of new lines cannot be determined.
 #[must_use]
-pub fn edit_lines(text: &Text, line: usize, steps: &[EditLine<'_>], rung: Rung) -> Option<(Text, Range<usize>)> {
+pub fn edit_lines(
+    text: &Text,
+    line: usize,
+    steps: &[EditLine<'_>],
+    rung: Rung,
+) -> Option<(Text, Range<usize>)> {
     let count = steps.iter().filter(|step| !matches!(step, EditLine::Add(_))).count();
     let there: Vec<&str> = (line..line + count).map(|n| text.line(n)).collect();
     let given = steps.iter().filter_map(|step| match step {
@@ -272,7 +287,8 @@ pub fn edit_lines(text: &Text, line: usize, steps: &[EditLine<'_>], rung: Rung) 
         new.push('\n');
     }
     let before = lines.iter().zip(&there).take_while(|(new, old)| new == *old).count();
-    let after = lines.iter().rev().zip(there.iter().rev()).take_while(|(new, old)| new == *old).count();
+    let after =
+        lines.iter().rev().zip(there.iter().rev()).take_while(|(new, old)| new == *old).count();
     let changed = line + before..line + lines.len().saturating_sub(after).max(before);
     Some((text.splice(span, &new, Breaks::AsThere), changed))
 }
@@ -292,7 +308,10 @@ fn within_lines(text: &Text, old: &str, new: &str) -> Result<Edited, Miss> {
     let [place] = places.as_slice() else {
         return Err(match places.is_empty() {
             true => Miss::Absent,
-            false => Miss::Many(Rung::Punctuation, places.iter().map(|at| text.line_of(origin(*at))).collect()),
+            false => Miss::Many(
+                Rung::Punctuation,
+                places.iter().map(|at| text.line_of(origin(*at))).collect(),
+            ),
         });
     };
     let range = origin(*place)..origin(place + folded_old.len());

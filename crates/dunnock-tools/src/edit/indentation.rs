@@ -22,10 +22,15 @@ pub(super) struct Shift {
 impl Shift {
     /// `None` if the mapping is ambiguous, or a line is deeper than another in the given text but
     /// not in the file.
-    pub(super) fn learn(pairs: &[(&str, &str)], steps: &[EditLine<'_>], text: &Text) -> Option<Self> {
+    pub(super) fn learn(
+        pairs: &[(&str, &str)],
+        steps: &[EditLine<'_>],
+        text: &Text,
+    ) -> Option<Self> {
         let mut known: BTreeMap<String, String> = BTreeMap::new();
         for (given, there) in pairs.iter().filter(|(given, _)| !given.trim().is_empty()) {
-            let own = known.entry(indent(given).to_owned()).or_insert_with(|| indent(there).to_owned());
+            let own =
+                known.entry(indent(given).to_owned()).or_insert_with(|| indent(there).to_owned());
             if own != indent(there) {
                 return None;
             }
@@ -34,7 +39,8 @@ impl Shift {
         let grows = |(a, x): &(&String, &String), (b, y): &(&String, &String)| {
             !b.starts_with(a.as_str()) || y.len() > x.len() && y.starts_with(x.as_str())
         };
-        let ordered = all.iter().enumerate().all(|(n, a)| all.iter().skip(n + 1).all(|b| grows(a, b)));
+        let ordered =
+            all.iter().enumerate().all(|(n, a)| all.iter().skip(n + 1).all(|b| grows(a, b)));
         let given = steps.iter().map(|step| match step {
             EditLine::Keep(line) | EditLine::Drop(line) | EditLine::Add(line) => *line,
         });
@@ -80,8 +86,13 @@ impl Shift {
             last = Some(next);
         }
         // More than four spaces could be any number of steps.
-        let plain = |step: &&String| step.as_str() == "\t" || (step.len() <= 4 && step.chars().all(|c| c == ' '));
-        Some((self.given_step.as_ref().filter(plain)?.clone(), self.step.as_ref().filter(plain)?.clone()))
+        let plain = |step: &&String| {
+            step.as_str() == "\t" || (step.len() <= 4 && step.chars().all(|c| c == ' '))
+        };
+        Some((
+            self.given_step.as_ref().filter(plain)?.clone(),
+            self.step.as_ref().filter(plain)?.clone(),
+        ))
     }
 
     /// Converts indentation beyond a known one to the file's.
@@ -95,9 +106,11 @@ impl Shift {
 /// The difference between successive depths, if it is always the same. A continuation line is
 /// indented differently, and then the step is unknown.
 fn only_step<'a>(lines: impl Iterator<Item = &'a str>) -> Option<String> {
-    let depths: std::collections::BTreeSet<&str> = lines.filter(|line| !line.trim().is_empty()).map(indent).collect();
+    let depths: std::collections::BTreeSet<&str> =
+        lines.filter(|line| !line.trim().is_empty()).map(indent).collect();
     let pairs = depths.iter().zip(depths.iter().skip(1));
-    let steps: Vec<&str> = pairs.map(|(less, more)| more.strip_prefix(less)).collect::<Option<_>>()?;
+    let steps: Vec<&str> =
+        pairs.map(|(less, more)| more.strip_prefix(less)).collect::<Option<_>>()?;
     let first = *steps.first()?;
     steps.iter().all(|step| *step == first).then(|| first.to_owned())
 }

@@ -2,9 +2,9 @@
 //! here.
 //!
 //! `text` represents a file and gives the same bytes back. `find` is the ladder by which a place is
-//! found, with `indentation` and `typographic` for what its rungs tolerate. `near` is what the model
-//! is sent when there is no match. `apply` applies a patch in memory. Tools read the files and pass
-//! the result to `root::Root::commit`.
+//! found, with `indentation` and `typographic` for what its rungs tolerate. `near` is what the
+//! model is sent when there is no match. `apply` applies a patch in memory. Tools read the files
+//! and pass the result to `root::Root::commit`.
 
 mod apply;
 mod find;
@@ -45,25 +45,39 @@ pub fn explain(which: &str, text: &Text, old: &[&str], miss: &Miss, more: &str) 
             format!("{told}\n{more}")
         }
         Miss::Ragged(line) => format!(
-            "the text occurs in {which} with different indentation, which cannot be applied to the new lines; {}",
-            describe(&lines_of(text, *line, old.len()), old).replacen("the closest match is", "it is at", 1)
+            "the text occurs in {which} with different indentation, which cannot be applied to \
+             the new lines; {}",
+            describe(&lines_of(text, *line, old.len()), old).replacen(
+                "the closest match is",
+                "it is at",
+                1
+            )
         ),
         Miss::Outside(anchor, lines) => {
-            let lines: Vec<String> = lines.iter().take(PLACES).map(|line| (line + 1).to_string()).collect();
+            let lines: Vec<String> =
+                lines.iter().take(PLACES).map(|line| (line + 1).to_string()).collect();
             format!(
-                "{which}: the text does not occur in the block under {anchor:?}, only elsewhere (line {})",
+                "{which}: the text does not occur in the block under {anchor:?}, only elsewhere \
+                 (line {})",
                 lines.join(", ")
             )
         }
-        Miss::Anchor(anchor, 0) => format!("{which}: there is no line {anchor:?} to place the change under"),
-        Miss::Anchor(anchor, n) => format!("{which}: {anchor:?} occurs {n} times in it; name a more specific line"),
-        Miss::Same => format!("the old and the new text are the same in {which}; nothing was changed"),
+        Miss::Anchor(anchor, 0) => {
+            format!("{which}: there is no line {anchor:?} to place the change under")
+        }
+        Miss::Anchor(anchor, n) => {
+            format!("{which}: {anchor:?} occurs {n} times in it; name a more specific line")
+        }
+        Miss::Same => {
+            format!("the old and the new text are the same in {which}; nothing was changed")
+        }
     }
 }
 
 /// The text with all other lines emptied, so that line numbers stay the same.
 fn lines_of(text: &Text, line: usize, count: usize) -> Text {
-    let lines = (0..text.len()).map(|n| if (line..line + count).contains(&n) { text.line(n) } else { "" });
+    let lines =
+        (0..text.len()).map(|n| if (line..line + count).contains(&n) { text.line(n) } else { "" });
     text.with_raw(&lines.collect::<Vec<_>>().join("\n"))
 }
 

@@ -47,7 +47,8 @@ impl Pairs {
     fn of(line: &str) -> Self {
         let line = line.trim();
         let bytes = line.as_bytes().get(..line.len().min(400)).unwrap_or_default();
-        let mut pairs: Vec<u16> = bytes.array_windows().map(|pair| u16::from_be_bytes(*pair)).collect();
+        let mut pairs: Vec<u16> =
+            bytes.array_windows().map(|pair| u16::from_be_bytes(*pair)).collect();
         pairs.sort_unstable();
         Self(pairs)
     }
@@ -57,7 +58,8 @@ impl Pairs {
         if self.0 == other.0 {
             return if self.0.is_empty() { 0.5 } else { 1.0 };
         }
-        let (mut a, mut b, mut shared) = (self.0.iter().peekable(), other.0.iter().peekable(), 0_usize);
+        let (mut a, mut b, mut shared) =
+            (self.0.iter().peekable(), other.0.iter().peekable(), 0_usize);
         while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
             match x.cmp(y) {
                 std::cmp::Ordering::Less => drop(a.next()),
@@ -81,8 +83,10 @@ fn closest(text: &Text, old: &[&str]) -> Option<Range<usize>> {
         return None;
     }
     // In very long files or texts, score only the places with the most identical lines.
-    let known: HashSet<&str> = old.iter().map(|line| line.trim()).filter(|line| line.len() > 2).collect();
-    let same: Vec<usize> = lines.iter().map(|line| usize::from(known.contains(line.trim()))).collect();
+    let known: HashSet<&str> =
+        old.iter().map(|line| line.trim()).filter(|line| line.len() > 2).collect();
+    let same: Vec<usize> =
+        lines.iter().map(|line| usize::from(known.contains(line.trim()))).collect();
     let mut sum: usize = same.iter().take(count).sum();
     let mut starts: Vec<(usize, usize)> = vec![(sum, 0)];
     for (at, (goes, comes)) in same.iter().zip(same.iter().skip(count)).enumerate() {
@@ -97,13 +101,17 @@ fn closest(text: &Text, old: &[&str]) -> Option<Range<usize>> {
     let mut known: HashMap<usize, Pairs> = HashMap::new();
     let mut score = |at: usize| -> f64 {
         let each = (at..at + count).zip(&wanted).map(|(n, wanted)| {
-            let pairs = known.entry(n).or_insert_with(|| Pairs::of(lines.get(n).copied().unwrap_or_default()));
+            let pairs = known
+                .entry(n)
+                .or_insert_with(|| Pairs::of(lines.get(n).copied().unwrap_or_default()));
             pairs.alike(wanted)
         });
         each.sum::<f64>() / old.len() as f64
     };
-    let best =
-        starts.into_iter().map(|(_, at)| (score(at), at)).max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
+    let best = starts
+        .into_iter()
+        .map(|(_, at)| (score(at), at))
+        .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
     (best.0 >= 0.4).then_some(best.1..best.1 + count)
 }
 
@@ -113,11 +121,14 @@ pub fn describe(text: &Text, old: &[&str]) -> String {
     let Some(lines) = closest(text, old) else {
         return match text.len() {
             0 => "the file is empty".into(),
-            all @ 1..=SMALL => format!("nothing in it is similar. Its content:{}", numbered(text, 0..all)),
+            all @ 1..=SMALL => {
+                format!("nothing in it is similar. Its content:{}", numbered(text, 0..all))
+            }
             _ => "nothing in it is similar; view the file".into(),
         };
     };
-    let mut told = format!("the closest match is {}:{}", range(&lines), numbered(text, lines.clone()));
+    let mut told =
+        format!("the closest match is {}:{}", range(&lines), numbered(text, lines.clone()));
     let mut named = 0;
     let mut differing = 0;
     for (n, given) in lines.clone().zip(old) {
@@ -131,7 +142,9 @@ pub fn describe(text: &Text, old: &[&str]) -> String {
         }
         named += 1;
         let how = match () {
-            () if there.trim_end() == given.trim_end() => "differs in trailing whitespace".to_owned(),
+            () if there.trim_end() == given.trim_end() => {
+                "differs in trailing whitespace".to_owned()
+            }
             () if there.trim() == given.trim() => {
                 let indent = |line: &str| line.len() - line.trim_start().len();
                 let of = |line: &str| line.get(..indent(line)).unwrap_or_default().to_owned();

@@ -71,8 +71,12 @@ impl Text {
     /// When it is not text.
     pub fn decode(bytes: &[u8]) -> Result<Self, Binary> {
         let (encoding, mark, text) = match bytes {
-            [0xff, 0xfe, rest @ ..] => (Encoding::Utf16 { big: false }, true, utf16(rest, u16::from_le_bytes)?),
-            [0xfe, 0xff, rest @ ..] => (Encoding::Utf16 { big: true }, true, utf16(rest, u16::from_be_bytes)?),
+            [0xff, 0xfe, rest @ ..] => {
+                (Encoding::Utf16 { big: false }, true, utf16(rest, u16::from_le_bytes)?)
+            }
+            [0xfe, 0xff, rest @ ..] => {
+                (Encoding::Utf16 { big: true }, true, utf16(rest, u16::from_be_bytes)?)
+            }
             _ if bytes.contains(&0) => return Err(Binary),
             // A byte order mark, if valid UTF-8 follows.
             [0xef, 0xbb, 0xbf, rest @ ..] if std::str::from_utf8(rest).is_ok() => {
@@ -91,7 +95,13 @@ impl Text {
     /// empty.
     fn from_parts(encoding: Encoding, mark: bool, raw: &str, returns: Vec<bool>) -> Self {
         let plain = returns.is_empty();
-        let mut this = Self { encoding, mark, text: String::with_capacity(raw.len()), returns, starts: vec![0] };
+        let mut this = Self {
+            encoding,
+            mark,
+            text: String::with_capacity(raw.len()),
+            returns,
+            starts: vec![0],
+        };
         let mut rest = raw;
         while let Some(at) = rest.find('\n') {
             let line = rest.get(..at).unwrap_or_default();
@@ -121,14 +131,22 @@ impl Text {
         let mut put = |c: char| -> Result<(), NoSuchCharacter> {
             match self.encoding {
                 Encoding::Utf8 => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-                Encoding::Mixed => match u32::from(c).checked_sub(STRAY).and_then(|byte| u8::try_from(byte).ok()) {
-                    Some(byte) => out.push(byte),
-                    None => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-                },
-                Encoding::Latin1 => out.push(u8::try_from(u32::from(c)).map_err(|_| NoSuchCharacter(c))?),
+                Encoding::Mixed => {
+                    match u32::from(c).checked_sub(STRAY).and_then(|byte| u8::try_from(byte).ok()) {
+                        Some(byte) => out.push(byte),
+                        None => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+                    }
+                }
+                Encoding::Latin1 => {
+                    out.push(u8::try_from(u32::from(c)).map_err(|_| NoSuchCharacter(c))?)
+                }
                 Encoding::Utf16 { big } => {
                     let units = c.encode_utf16(&mut [0; 2]).to_vec();
-                    out.extend(units.iter().flat_map(|u| if big { u.to_be_bytes() } else { u.to_le_bytes() }));
+                    out.extend(
+                        units
+                            .iter()
+                            .flat_map(|u| if big { u.to_be_bytes() } else { u.to_le_bytes() }),
+                    );
                 }
             }
             Ok(())
@@ -245,13 +263,22 @@ impl Text {
 
     /// Replaces several ranges, in order, with the same text.
     #[must_use]
-    pub fn splice_all(&self, ranges: impl Iterator<Item = Range<usize>>, new: &str, breaks: Breaks) -> Self {
+    pub fn splice_all(
+        &self,
+        ranges: impl Iterator<Item = Range<usize>>,
+        new: &str,
+        breaks: Breaks,
+    ) -> Self {
         self.splice_each(ranges.map(|range| (range, new)), breaks)
     }
 
     /// Replaces several ranges, in order, each with its own text.
     #[must_use]
-    pub fn splice_each<'a>(&self, parts: impl Iterator<Item = (Range<usize>, &'a str)>, breaks: Breaks) -> Self {
+    pub fn splice_each<'a>(
+        &self,
+        parts: impl Iterator<Item = (Range<usize>, &'a str)>,
+        breaks: Breaks,
+    ) -> Self {
         let part = |range: Range<usize>| self.text.get(range).unwrap_or_default();
         // If no line ending is replaced: that of this line, or of the one above, or the most common
         // one.
@@ -266,7 +293,10 @@ impl Text {
             returns.extend_from_slice(self.returns.get(feeds..before).unwrap_or_default());
             let within = part(range.clone()).matches('\n').count();
             let there = self.returns.get(before..before + within).unwrap_or_default();
-            let near = self.returns.get(before).or(before.checked_sub(1).and_then(|n| self.returns.get(n)));
+            let near = self
+                .returns
+                .get(before)
+                .or(before.checked_sub(1).and_then(|n| self.returns.get(n)));
             let other = there.last().or(near).copied().unwrap_or(most);
             for (n, piece) in new.split_inclusive('\n').enumerate() {
                 let Some(line) = piece.strip_suffix('\n') else {
@@ -291,8 +321,9 @@ impl Text {
 
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, Binary> {
     let (units, []) = bytes.as_chunks::<2>() else { return Err(Binary) };
-    let text: String =
-        char::decode_utf16(units.iter().map(|u| unit(*u))).collect::<Result<_, _>>().map_err(|_| Binary)?;
+    let text: String = char::decode_utf16(units.iter().map(|u| unit(*u)))
+        .collect::<Result<_, _>>()
+        .map_err(|_| Binary)?;
     // A byte order mark may precede anything; text contains no NUL.
     if text.contains('\0') { Err(Binary) } else { Ok(text) }
 }
@@ -307,9 +338,12 @@ fn eight(bytes: &[u8]) -> (Encoding, String) {
     for chunk in bytes.utf8_chunks() {
         other |= !chunk.valid().is_ascii();
         mixed.push_str(chunk.valid());
-        mixed.extend(chunk.invalid().iter().filter_map(|byte| char::from_u32(STRAY + u32::from(*byte))));
+        mixed.extend(
+            chunk.invalid().iter().filter_map(|byte| char::from_u32(STRAY + u32::from(*byte))),
+        );
     }
-    let taken = bytes.utf8_chunks().any(|chunk| chunk.valid().chars().any(|c| u32::from(c) >= STRAY));
+    let taken =
+        bytes.utf8_chunks().any(|chunk| chunk.valid().chars().any(|c| u32::from(c) >= STRAY));
     match other && !taken {
         true => (Encoding::Mixed, mixed),
         false => (Encoding::Latin1, bytes.iter().map(|byte| char::from(*byte)).collect()),

@@ -17,7 +17,8 @@ fn plain(c: char) -> Option<&'static str> {
 
 /// The text in plain characters, and for each byte of it the offset it came from.
 pub(super) fn folded(text: &str) -> (String, Vec<usize>) {
-    let (mut out, mut from) = (String::with_capacity(text.len()), Vec::with_capacity(text.len() + 1));
+    let (mut out, mut from) =
+        (String::with_capacity(text.len()), Vec::with_capacity(text.len() + 1));
     for (at, c) in text.char_indices() {
         let mut own = [0; 4];
         let plain = plain(c).unwrap_or_else(|| c.encode_utf8(&mut own));
@@ -54,7 +55,9 @@ impl Habits {
                 continue;
             }
             let len = plain(c).map_or(1, str::len);
-            let (Some(start), Some(end)) = (from_there.get(n), from_there.get(n + len)) else { continue };
+            let (Some(start), Some(end)) = (from_there.get(n), from_there.get(n + len)) else {
+                continue;
+            };
             let own = there.get(*start..*end).unwrap_or_default().to_owned();
             let known = self.0.entry(c).or_insert_with(|| Some(own.clone()));
             if known.as_ref() != Some(&own) {
@@ -80,7 +83,8 @@ fn characters(old: &[char], new: &[char]) -> Vec<DiffOp> {
         return capture_diff_slices(Algorithm::Myers, old, new);
     }
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
-    let (old_rest, new_rest) = (old.get(head..).unwrap_or_default(), new.get(head..).unwrap_or_default());
+    let (old_rest, new_rest) =
+        (old.get(head..).unwrap_or_default(), new.get(head..).unwrap_or_default());
     let tail = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(a, b)| a == b).count();
     let (old_len, new_len) = (old_rest.len() - tail, new_rest.len() - tail);
     vec![
@@ -105,11 +109,18 @@ pub(super) fn carried(given: &str, there: &str, new: &str, habits: &Habits) -> O
     // Maps a character of `given` to its offset in `there`, through their common folded form.
     let back = |n: usize| {
         let at = given_chars.get(n).map_or(given.len(), |(at, _)| *at);
-        from_there.get(from_given.partition_point(|from| *from < at)).copied().unwrap_or(there.len())
+        from_there
+            .get(from_given.partition_point(|from| *from < at))
+            .copied()
+            .unwrap_or(there.len())
     };
     let ops = characters(&olds, &news);
     // A completely different text is written as given.
-    let same: usize = ops.iter().filter(|op| matches!(op, DiffOp::Equal { .. })).map(|op| op.old_range().len()).sum();
+    let same: usize = ops
+        .iter()
+        .filter(|op| matches!(op, DiffOp::Equal { .. }))
+        .map(|op| op.old_range().len())
+        .sum();
     if same * 4 < olds.len().max(news.len()) * 3 {
         return Some(habits.apply(new));
     }

@@ -61,10 +61,9 @@ impl Root {
             }
         }
         let parts: Vec<String> = changes.iter().map(|_| part_name()).collect();
-        let named = changes
-            .iter()
-            .zip(&parts)
-            .map(|(change, part)| (change.path.0.clone(), part.clone(), Ours::default(), op_of(change)));
+        let named = changes.iter().zip(&parts).map(|(change, part)| {
+            (change.path.0.clone(), part.clone(), Ours::default(), op_of(change))
+        });
         let folders = self.missing_folders(changes);
         let page = |error| PathError::Io("the journal of this edit".into(), error);
         let mut journal = Journal::begin(journals, self.path(), named, &folders).map_err(page)?;
@@ -90,8 +89,13 @@ impl Root {
     fn missing_folders(&self, changes: &[FileChange]) -> Vec<PathBuf> {
         let mut missing: Vec<PathBuf> = Vec::new();
         for change in changes.iter().filter(|change| change.after.is_some()) {
-            let above = change.path.parent().ancestors().filter(|folder| !folder.as_os_str().is_empty());
-            missing.extend(above.filter(|f| self.path().join(f).symlink_metadata().is_err()).map(Path::to_path_buf));
+            let above =
+                change.path.parent().ancestors().filter(|folder| !folder.as_os_str().is_empty());
+            missing.extend(
+                above
+                    .filter(|f| self.path().join(f).symlink_metadata().is_err())
+                    .map(Path::to_path_buf),
+            );
         }
         missing.sort();
         missing.dedup();
@@ -100,7 +104,9 @@ impl Root {
 
     pub(super) fn remove_folders(&self, made: &[PathBuf]) {
         for folder in made.iter().rev() {
-            let (Some(name), Some(parent)) = (folder.file_name(), folder.parent()) else { continue };
+            let (Some(name), Some(parent)) = (folder.file_name(), folder.parent()) else {
+                continue;
+            };
             if let Ok(place) = Place::open(self, parent) {
                 place.remove_folder(name);
             }
@@ -118,15 +124,21 @@ impl Root {
         for (change, part) in changes.iter().zip(parts) {
             let path = &change.path;
             let fail = |error| place_error(path, error);
-            let Some(name) = path.0.file_name() else { return Err(PathError::NotAFile(path.shown())) };
+            let Some(name) = path.0.file_name() else {
+                return Err(PathError::NotAFile(path.shown()));
+            };
             let place = match change.after {
                 Some(_) => Place::make(self, path.parent(), made),
                 None => Place::open(self, path.parent()),
             };
             let place = place.map_err(fail)?;
             match place.kind(name).map_err(fail)? {
-                Kind::Nothing if change.before.is_some() => return Err(PathError::Changed(path.shown())),
-                Kind::File if change.before.is_none() => return Err(PathError::Exists(path.shown())),
+                Kind::Nothing if change.before.is_some() => {
+                    return Err(PathError::Changed(path.shown()));
+                }
+                Kind::File if change.before.is_none() => {
+                    return Err(PathError::Exists(path.shown()));
+                }
                 Kind::Nothing | Kind::File => {}
                 Kind::Link => return Err(PathError::Link(path.shown())),
                 Kind::Other => return Err(PathError::NotAFile(path.shown())),
@@ -169,8 +181,14 @@ impl Root {
         Ok(())
     }
 
-    fn carry_out(&self, moves: &[Move<'_>], made: &[PathBuf], journal: &mut Journal) -> Result<(), PathError> {
-        let of = |one: &Move<'_>| (one.change.path.0.clone(), one.part.clone(), one.new.clone(), one.op);
+    fn carry_out(
+        &self,
+        moves: &[Move<'_>],
+        made: &[PathBuf],
+        journal: &mut Journal,
+    ) -> Result<(), PathError> {
+        let of =
+            |one: &Move<'_>| (one.change.path.0.clone(), one.part.clone(), one.new.clone(), one.op);
         // One file changes atomically; several must be recoverable even after a power failure.
         let many = moves.len() > 1;
         let page = |error| PathError::Io("the journal of this edit".into(), error);
@@ -186,7 +204,10 @@ impl Root {
             }
         }
         if done.is_ok() && many {
-            done = moves.iter().try_for_each(|one| one.place.sync()).map_err(|e| PathError::Io("disk sync".into(), e));
+            done = moves
+                .iter()
+                .try_for_each(|one| one.place.sync())
+                .map_err(|e| PathError::Io("disk sync".into(), e));
         }
         match done.and_then(|()| journal.done(many).map_err(page)) {
             Ok(()) => {
@@ -199,7 +220,13 @@ impl Root {
             }
             Err(error) => {
                 for one in moves.iter().filter(|one| one.turned.get()).rev() {
-                    if !one.op.back(&one.place, one.name, one.part.as_ref(), &one.new, one.file.as_ref()) {
+                    if !one.op.back(
+                        &one.place,
+                        one.name,
+                        one.part.as_ref(),
+                        &one.new,
+                        one.file.as_ref(),
+                    ) {
                         return Err(PathError::Stuck(one.change.path.shown(), one.part.clone()));
                     }
                 }
@@ -227,7 +254,9 @@ fn op(one: &Move<'_>) -> Result<(), PathError> {
     let part: &OsStr = one.part.as_ref();
     // No other process may read what may yet be undone, and then build on it.
     one.file.iter().for_each(Place::keep_waiting);
-    let Some(before) = &one.change.before else { return one.place.rename(part, one.name, false).map_err(fail) };
+    let Some(before) = &one.change.before else {
+        return one.place.rename(part, one.name, false).map_err(fail);
+    };
     match one.op {
         FileOp::Create => {}
         FileOp::Delete => one.place.rename(one.name, part, false).map_err(fail)?,
@@ -250,7 +279,8 @@ fn over(one: &Move<'_>, before: &Contents) -> Result<(), PathError> {
     let path = &one.change.path;
     let fail = |error| place_error(path, error);
     let copy = aside(&one.part);
-    let rights = before.mode.map_or(Rights::New { runs: false }, |mode| Rights::Like(mode, one.name));
+    let rights =
+        before.mode.map_or(Rights::New { runs: false }, |mode| Rights::Like(mode, one.name));
     one.place.new_file(&copy, &before.bytes, rights).map_err(fail)?;
     let now = one.place.read(one.name).map_err(fail)?;
     if Place::is_written(&now) || !same(now, before).map_err(fail)? {
@@ -262,7 +292,9 @@ fn over(one: &Move<'_>, before: &Contents) -> Result<(), PathError> {
 fn same(file: File, before: &Contents) -> io::Result<bool> {
     #[cfg(unix)]
     if before.mode.is_some_and(|mode| {
-        let now = file.metadata().map(|about| std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o7777);
+        let now = file
+            .metadata()
+            .map(|about| std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o7777);
         now.is_ok_and(|now| now != mode)
     }) {
         return Ok(false);
@@ -292,7 +324,14 @@ impl Ours {
 impl FileOp {
     /// Undoes the operation as far as it happened; what others put there in the meantime stays.
     /// Returns whether nothing is left to do.
-    pub(super) fn back(self, place: &Place, name: &OsStr, part: &OsStr, new: &Ours, file: Option<&File>) -> bool {
+    pub(super) fn back(
+        self,
+        place: &Place,
+        name: &OsStr,
+        part: &OsStr,
+        new: &Ours,
+        file: Option<&File>,
+    ) -> bool {
         match self {
             Self::Create => {
                 for either in [name, part] {
@@ -320,7 +359,8 @@ impl FileOp {
             Self::Update => {
                 let copy = aside(&part.to_string_lossy());
                 if place.number(copy.as_ref()).is_some() {
-                    if new.is(place, name, file) && place.rename(copy.as_ref(), name, true).is_err() {
+                    if new.is(place, name, file) && place.rename(copy.as_ref(), name, true).is_err()
+                    {
                         return false;
                     }
                     place.remove(copy.as_ref());

@@ -102,7 +102,8 @@ impl Journal {
         moves: impl Iterator<Item = Moved>,
         made: &[PathBuf],
     ) -> io::Result<Self> {
-        let mut journal = Self { path: folder.join(unheard_of()), root: root.to_path_buf(), locks: Vec::new() };
+        let mut journal =
+            Self { path: folder.join(unheard_of()), root: root.to_path_buf(), locks: Vec::new() };
         std::fs::create_dir_all(folder)?;
         journal.write(Stage::Parts, moves, made, false)?;
         Ok(journal)
@@ -125,7 +126,9 @@ impl Journal {
         made: &[PathBuf],
         lasting: bool,
     ) -> io::Result<()> {
-        let entries = moves.map(|(path, part, new, op)| JournalEntry { path: bytes(&path), part, new, op }).collect();
+        let entries = moves
+            .map(|(path, part, new, op)| JournalEntry { path: bytes(&path), part, new, op })
+            .collect();
         let page = Page {
             root: bytes(&self.root),
             number: number(&self.root),
@@ -190,10 +193,11 @@ pub fn mend(journals: &Path) -> usize {
     // An edit may have several pages; the one at the latest stage counts.
     let edits: BTreeSet<PathBuf> = entries.map(|entry| entry.path().with_extension("")).collect();
     for edit in edits {
-        let pages: Vec<(PathBuf, Option<Stage>)> = std::iter::once((edit.with_extension("new"), None))
-            .chain(Stage::ALL.map(|stage| (edit.with_extension(stage.ending()), Some(stage))))
-            .filter(|(page, _)| page.is_file())
-            .collect();
+        let pages: Vec<(PathBuf, Option<Stage>)> =
+            std::iter::once((edit.with_extension("new"), None))
+                .chain(Stage::ALL.map(|stage| (edit.with_extension(stage.ending()), Some(stage))))
+                .filter(|(page, _)| page.is_file())
+                .collect();
         let locks: Vec<File> = pages.iter().filter_map(|(page, _)| File::open(page).ok()).collect();
         if locks.iter().any(|lock| lock.try_lock().is_err()) {
             continue;
@@ -231,7 +235,9 @@ fn tidy(root: &Root, page: &Page, stage: Stage) -> bool {
         let (Some(name), Some(folder)) = (file.file_name(), file.parent()) else { continue };
         let Ok(place) = Place::open(root, folder) else { continue };
         match stage {
-            Stage::Open => all &= entry.op.back(&place, name, entry.part.as_ref(), &entry.new, None),
+            Stage::Open => {
+                all &= entry.op.back(&place, name, entry.part.as_ref(), &entry.new, None)
+            }
             Stage::Parts | Stage::Done => {
                 place.remove(entry.part.as_ref());
                 place.remove(aside(&entry.part).as_ref());

@@ -2,7 +2,8 @@
 //!
 //! Invariant: a [`RepoPath`] is relative, without `..`; where the kernel can, it keeps opened files
 //! beneath the root (`openat2` on Linux); elsewhere the resolved path is checked first.
-//! Invariant: nothing is written through a symbolic link, and a changed file is a new one, renamed into place.
+//! Invariant: nothing is written through a symbolic link, and a changed file is a new one, renamed
+//! into place.
 
 mod commit;
 mod journal;
@@ -61,30 +62,47 @@ pub enum PathError {
 impl fmt::Display for PathError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Outside(p) => write!(f, "{p} is outside the workspace; give a path inside it, relative to its root"),
+            Self::Outside(p) => write!(
+                f,
+                "{p} is outside the workspace; give a path inside it, relative to its root"
+            ),
             Self::Malformed(p) => write!(f, "{p:?} is not a valid path"),
             Self::Missing(p) => write!(f, "{p} does not exist"),
-            Self::Exists(p) => write!(f, "{p} already exists; change it with replace_text, or set overwrite"),
+            Self::Exists(p) => {
+                write!(f, "{p} already exists; change it with replace_text, or set overwrite")
+            }
             Self::NotAFile(p) => write!(f, "{p} is not a regular file"),
             Self::NotAFolder(p) => write!(f, "{p} is not a folder"),
             Self::Link(p) => {
-                write!(f, "{p} leads through a symbolic link, and tools do not write through links; use the real path")
+                write!(
+                    f,
+                    "{p} leads through a symbolic link, and tools do not write through links; use \
+                     the real path"
+                )
             }
             Self::Protected(p) => {
                 write!(f, "{p} is protected: tools may not change anything in .git or .dunnock")
             }
             Self::Secret(p) => {
-                write!(f, "{p} leads to a secret file; use that file's own path, and the person will be asked")
+                write!(
+                    f,
+                    "{p} leads to a secret file; use that file's own path, and the person will be \
+                     asked"
+                )
             }
             Self::Denied(p) => write!(f, "the person has denied all tools access to {p}"),
             Self::Changed(p) => {
-                write!(f, "{p} was changed by another program just now; nothing was written. View it again, then edit")
+                write!(
+                    f,
+                    "{p} was changed by another program just now; nothing was written. View it \
+                     again, then edit"
+                )
             }
             Self::Stuck(p, part) => {
                 write!(
                     f,
-                    "an edit of {p} failed and could not be undone; its old content is beside it in {part}. \
-                     Tell the person"
+                    "an edit of {p} failed and could not be undone; its old content is beside it \
+                     in {part}. Tell the person"
                 )
             }
             Self::TooLong(p, size) => write!(f, "{p} is too large to read whole ({size} bytes)"),
@@ -133,7 +151,11 @@ impl RepoPath {
     /// The path as it is shown to models and people.
     #[must_use]
     pub fn shown(&self) -> String {
-        if self.0.as_os_str().is_empty() { ".".into() } else { self.0.to_string_lossy().into_owned() }
+        if self.0.as_os_str().is_empty() {
+            ".".into()
+        } else {
+            self.0.to_string_lossy().into_owned()
+        }
     }
 
     fn parent(&self) -> &Path {
@@ -148,7 +170,9 @@ impl RepoPath {
     /// Whether it is in a folder that tools may not change, of this repository or a nested one.
     #[must_use]
     pub fn is_ours(&self) -> bool {
-        self.0.components().any(|c| OURS.contains(&c.as_os_str().to_string_lossy().to_lowercase().as_str()))
+        self.0
+            .components()
+            .any(|c| OURS.contains(&c.as_os_str().to_string_lossy().to_lowercase().as_str()))
     }
 
     fn editable(&self) -> Result<(), PathError> {
@@ -189,7 +213,11 @@ impl Root {
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::{Mode, OFlags};
-            let dir = rustix::fs::open(&path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+            let dir = rustix::fs::open(
+                &path,
+                OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )?;
             Ok(Self { path, denied: globset::GlobSet::empty(), dir: dir.into() })
         }
         #[cfg(not(target_os = "linux"))]
@@ -252,7 +280,8 @@ impl Root {
     pub fn folder(&self, path: &RepoPath) -> Result<PathBuf, PathError> {
         drop(self.beneath(path, Want::Folder)?);
         // By its real path, in case a link leads there.
-        let real = self.path.join(&path.0).canonicalize().map_err(|error| place_error(path, error))?;
+        let real =
+            self.path.join(&path.0).canonicalize().map_err(|error| place_error(path, error))?;
         if real.starts_with(&self.path) { Ok(real) } else { Err(PathError::Outside(path.shown())) }
     }
 
@@ -350,7 +379,9 @@ impl Root {
             Kind::Other => return Err(PathError::NotAFile(path.shown())),
         }
         let part = part_name();
-        let done = place.new_file(&part, bytes, rights).and_then(|_| place.rename(part.as_ref(), name, true));
+        let done = place
+            .new_file(&part, bytes, rights)
+            .and_then(|_| place.rename(part.as_ref(), name, true));
         if done.is_err() {
             place.remove(part.as_ref());
         }
@@ -366,7 +397,15 @@ impl Root {
             Want::Folder => OFlags::PATH | OFlags::DIRECTORY,
         };
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let open = || rustix::fs::openat2(&self.dir, path.name(), flags | OFlags::CLOEXEC, Mode::empty(), resolve);
+        let open = || {
+            rustix::fs::openat2(
+                &self.dir,
+                path.name(),
+                flags | OFlags::CLOEXEC,
+                Mode::empty(),
+                resolve,
+            )
+        };
         match patient(open) {
             Ok(fd) => Ok(fd.into()),
             Err(Errno::XDEV) => Err(PathError::Outside(path.shown())),

@@ -26,7 +26,9 @@ pub(crate) fn patient<T>(mut open: impl FnMut() -> rustix::io::Result<T>) -> rus
     let began = std::time::Instant::now();
     loop {
         match open() {
-            Err(rustix::io::Errno::AGAIN) if began.elapsed() < std::time::Duration::from_secs(2) => {
+            Err(rustix::io::Errno::AGAIN)
+                if began.elapsed() < std::time::Duration::from_secs(2) =>
+            {
                 std::thread::sleep(std::time::Duration::from_micros(500));
             }
             opened => return opened,
@@ -48,7 +50,12 @@ pub(super) enum Rights<'a> {
 
 impl Place {
     /// Creates a file with these bytes and syncs it to disk. Returns its inode and the open file.
-    pub(super) fn new_file(&self, name: &str, bytes: &[u8], rights: Rights<'_>) -> io::Result<(u64, File)> {
+    pub(super) fn new_file(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        rights: Rights<'_>,
+    ) -> io::Result<(u64, File)> {
         // A file that replaces a private one is private from its first byte.
         let mut file = self.fresh(
             name,
@@ -97,7 +104,11 @@ mod by_descriptor {
 
     impl Place {
         /// Opens the folder, creating it if it is missing; created folders are added to `made`.
-        pub(in super::super) fn make(root: &Root, path: &Path, made: &mut Vec<PathBuf>) -> io::Result<Self> {
+        pub(in super::super) fn make(
+            root: &Root,
+            path: &Path,
+            made: &mut Vec<PathBuf>,
+        ) -> io::Result<Self> {
             let mut dir = enter(root.dir(), Path::new("."))?;
             let mut so_far = PathBuf::new();
             for component in path.components() {
@@ -140,14 +151,21 @@ mod by_descriptor {
         }
         /// The inode that identifies a file.
         pub(in super::super) fn number(&self, name: &OsStr) -> Option<u64> {
-            rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| stat.st_ino)
+            rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)
+                .ok()
+                .map(|stat| stat.st_ino)
         }
         pub(super) fn fresh(&self, name: &str, mode: u32) -> io::Result<File> {
-            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let flags =
+                OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             Ok(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(mode))?.into())
         }
         pub(in super::super) fn read(&self, name: &OsStr) -> io::Result<File> {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            let flags = OFlags::RDONLY
+                | OFlags::NOFOLLOW
+                | OFlags::NONBLOCK
+                | OFlags::NOCTTY
+                | OFlags::CLOEXEC;
             Ok(patient(|| rustix::fs::openat(&self.0, name, flags, Mode::empty()))?.into())
         }
         /// Gives a new file the owner of another, as far as that is allowed.
@@ -155,13 +173,22 @@ mod by_descriptor {
             use std::os::unix::fs::MetadataExt as _;
             let there = rustix::fs::statat(&self.0, like, AtFlags::SYMLINK_NOFOLLOW);
             let (Ok(there), Ok(new)) = (there, file.metadata()) else { return };
-            let owner = (there.st_uid != new.uid()).then(|| rustix::fs::Uid::from_raw(there.st_uid));
-            let group = (there.st_gid != new.gid()).then(|| rustix::fs::Gid::from_raw(there.st_gid));
-            if (owner.is_some() || group.is_some()) && rustix::fs::fchown(file, owner, group).is_err() {
+            let owner =
+                (there.st_uid != new.uid()).then(|| rustix::fs::Uid::from_raw(there.st_uid));
+            let group =
+                (there.st_gid != new.gid()).then(|| rustix::fs::Gid::from_raw(there.st_gid));
+            if (owner.is_some() || group.is_some())
+                && rustix::fs::fchown(file, owner, group).is_err()
+            {
                 let _ = rustix::fs::fchown(file, None, group);
             }
         }
-        pub(in super::super) fn rename(&self, from: &OsStr, to: &OsStr, over: bool) -> io::Result<()> {
+        pub(in super::super) fn rename(
+            &self,
+            from: &OsStr,
+            to: &OsStr,
+            over: bool,
+        ) -> io::Result<()> {
             if over {
                 return Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?);
             }
@@ -215,14 +242,20 @@ mod by_name {
     pub(in super::super) struct Place(PathBuf);
 
     impl Place {
-        pub(in super::super) fn make(root: &Root, path: &Path, made: &mut Vec<PathBuf>) -> io::Result<Self> {
+        pub(in super::super) fn make(
+            root: &Root,
+            path: &Path,
+            made: &mut Vec<PathBuf>,
+        ) -> io::Result<Self> {
             let mut dir = root.path.clone();
             let mut so_far = PathBuf::new();
             for component in path.components() {
                 dir.push(component);
                 so_far.push(component);
                 match std::fs::symlink_metadata(&dir) {
-                    Ok(found) if found.is_symlink() => return Err(io::ErrorKind::InvalidInput.into()),
+                    Ok(found) if found.is_symlink() => {
+                        return Err(io::ErrorKind::InvalidInput.into());
+                    }
                     Ok(found) if found.is_dir() => {}
                     Ok(_) => return Err(io::ErrorKind::NotADirectory.into()),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -279,7 +312,12 @@ mod by_name {
         pub(in super::super) fn read(&self, name: &OsStr) -> io::Result<File> {
             File::open(self.0.join(name))
         }
-        pub(in super::super) fn rename(&self, from: &OsStr, to: &OsStr, over: bool) -> io::Result<()> {
+        pub(in super::super) fn rename(
+            &self,
+            from: &OsStr,
+            to: &OsStr,
+            over: bool,
+        ) -> io::Result<()> {
             if !over && self.0.join(to).exists() {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }

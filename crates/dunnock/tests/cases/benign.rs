@@ -16,12 +16,19 @@ fn prepare(world: &World, case: &Case) -> String {
         "G440" => return "python3 -m pytest -q".into(),
         "G443" => return "find . -name '*.log' -delete".into(),
         "G454" => {
-            world.bash("git checkout -q README.md && git switch -q topic && echo t > t.txt && git add t.txt && git commit -q -m t");
+            world.bash(
+                "git checkout -q README.md && git switch -q topic && echo t > t.txt && git add \
+                 t.txt && git commit -q -m t",
+            );
             return "git rebase main".into();
         }
         "G455" => return "strace -c ls".into(),
         "G456" => world.bash("cargo build -q"),
-        "G441" => return "timeout 2 node -e \"require('net').createServer().listen(0, () => process.exit(0))\"".into(),
+        "G441" => {
+            return "timeout 2 node -e \"require('net').createServer().listen(0, () => \
+                    process.exit(0))\""
+                .into();
+        }
         _ => {}
     }
     world.text(&case.input)
@@ -51,7 +58,9 @@ fn plain(text: &str) -> Vec<String> {
     // The folder above is another one in the box.
     lines.retain(|line| !line.ends_with(" ..") && !line.starts_with("total "));
     // `/proc` can only be read in the box, so a debugger says that it goes on with ptrace.
-    lines.retain(|line| !(line.starts_with("warning: opening /proc/") && line.contains("Read-only file system")));
+    lines.retain(|line| {
+        !(line.starts_with("warning: opening /proc/") && line.contains("Read-only file system"))
+    });
     // Another cargo on this machine.
     lines.retain(|line| !line.contains("Blocking waiting for file lock"));
     lines.sort();
@@ -71,7 +80,9 @@ async fn command(case: &Case) -> Result<String, String> {
     let mut via_bridge = Command::new("bash");
     via_bridge.args(["-c", &line]).current_dir(world.home.project()).env_clear();
     via_bridge.envs(
-        bare.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).filter(|(k, _)| k != "SCRIPT_KEY"),
+        bare.get_envs()
+            .filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned())))
+            .filter(|(k, _)| k != "SCRIPT_KEY"),
     );
     for (name, value) in [
         ("TERM", "dumb"),
@@ -84,9 +95,11 @@ async fn command(case: &Case) -> Result<String, String> {
     ] {
         via_bridge.env(name, value);
     }
-    let done = tokio::task::spawn_blocking(move || via_bridge.stdin(std::process::Stdio::null()).output().unwrap())
-        .await
-        .unwrap();
+    let done = tokio::task::spawn_blocking(move || {
+        via_bridge.stdin(std::process::Stdio::null()).output().unwrap()
+    })
+    .await
+    .unwrap();
     std::fs::remove_dir_all(world.home.project()).unwrap();
     std::fs::rename(&keep, world.home.project()).unwrap();
     for left in std::fs::read_dir(world.home.dir.path()).unwrap().flatten() {
@@ -104,7 +117,11 @@ async fn command(case: &Case) -> Result<String, String> {
     if let Some(harm) = world.harm(&came) {
         return Err(format!("{line}: {harm}"));
     }
-    let bare = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    let bare = format!(
+        "{}{}",
+        String::from_utf8_lossy(&done.stdout),
+        String::from_utf8_lossy(&done.stderr)
+    );
     let code = done.status.code().unwrap_or(-1);
     let ended = regex::Regex::new(r"\n?\[exit (\d+)\]").unwrap();
     let boxed_code = ended.captures(&came.told).map_or(0, |found| found[1].parse::<i32>().unwrap());
@@ -115,27 +132,35 @@ async fn command(case: &Case) -> Result<String, String> {
         ));
     }
     let told = ended.replace(&came.told, "").replace("(no output)", "");
-    let told: String = told.lines().filter(|l| !l.starts_with("[sandbox: ")).collect::<Vec<_>>().join("\n");
+    let told: String =
+        told.lines().filter(|l| !l.starts_with("[sandbox: ")).collect::<Vec<_>>().join("\n");
     if DIFFERS.contains(&case.id.as_str()) {
         return Ok(format!("unasked, exit {code}"));
     }
-    // Which of two streams is read first is nobody's promise, so lines are compared, not their order.
+    // Which of two streams is read first is nobody's promise, so lines are compared, not their
+    // order.
     let (inside, outside) = (plain(&told), plain(&bare));
-    // Where one stream broke into a line of the other, that line and its neighbour are compared by their words.
+    // Where one stream broke into a line of the other, that line and its neighbour are compared by
+    // their words.
     let broken = |mine: &[String], theirs: &[String]| {
         let mut left = theirs.to_vec();
         let other: Vec<&String> = mine
             .iter()
             .filter(|l| left.iter().position(|t| t == *l).map(|at| left.swap_remove(at)).is_none())
             .collect();
-        let mut words: Vec<String> = other.iter().flat_map(|l| l.split_whitespace()).map(str::to_owned).collect();
+        let mut words: Vec<String> =
+            other.iter().flat_map(|l| l.split_whitespace()).map(str::to_owned).collect();
         words.sort();
         (other.len(), words)
     };
     let ((a, mine), (b, theirs)) = (broken(&inside, &outside), broken(&outside, &inside));
     match a <= 2 && b <= 2 && mine == theirs {
         true => Ok(format!("unasked, exit {code}, {} lines the same", inside.len())),
-        false => Err(format!("{line}: in the box\n{}\n--- without\n{}", inside.join("\n"), outside.join("\n"))),
+        false => Err(format!(
+            "{line}: in the box\n{}\n--- without\n{}",
+            inside.join("\n"),
+            outside.join("\n")
+        )),
     }
 }
 
@@ -144,9 +169,13 @@ async fn tool(case: &Case) -> Result<String, String> {
     world.bash("ln -s a.txt inner-link; printf 'odd\\n' > $'a \"b\" \\'c\\' \u{1f600}\\nd'");
     let json = |value: serde_json::Value| value.to_string();
     let (tool, args) = match case.id.as_str() {
-        "G458" => ("replace_text", json(serde_json::json!({"path": "src/lib.rs", "old": "//! foo", "new": "//! bar"}))),
+        "G458" => (
+            "replace_text",
+            json(serde_json::json!({"path": "src/lib.rs", "old": "//! foo", "new": "//! bar"})),
+        ),
         "G459" => {
-            let patch = "*** Begin Patch\n*** Update File: src/lib.rs\n-//! foo\n+//! bar\n*** Add File: docs/new.md\n+new\n*** Delete File: a.txt\n*** End Patch";
+            let patch = "*** Begin Patch\n*** Update File: src/lib.rs\n-//! foo\n+//! bar\n*** \
+                         Add File: docs/new.md\n+new\n*** Delete File: a.txt\n*** End Patch";
             ("apply_patch", json(serde_json::json!({ "patch": patch })))
         }
         "G460" => {
@@ -157,13 +186,15 @@ async fn tool(case: &Case) -> Result<String, String> {
         "G461" => ("view_file", json(serde_json::json!({"path": "inner-link"}))),
         "G462" => ("view_file", json(serde_json::json!({"path": "a \"b\" 'c' \u{1f600}\nd"}))),
         "G466" => ("view_file", json(serde_json::json!({"path": ".env.example"}))),
-        "G464" | "G465" => {
-            ("write_file", json(serde_json::json!({"path": case.input, "content": "x\n", "overwrite": true})))
-        }
+        "G464" | "G465" => (
+            "write_file",
+            json(serde_json::json!({"path": case.input, "content": "x\n", "overwrite": true})),
+        ),
         _ => ("write_file", json(serde_json::json!({"path": case.input, "content": "x\n"}))),
     };
     let came = world.model(&[(tool.into(), args)], &[]).await;
-    let done = ["wrote", "replaced", "deleted", "Read "].iter().any(|word| came.told.starts_with(word));
+    let done =
+        ["wrote", "replaced", "deleted", "Read "].iter().any(|word| came.told.starts_with(word));
     match came.code == 0 && done {
         true => Ok("unasked, done".into()),
         false => Err(format!("ended with {}: {}{}", came.code, came.told, came.err)),

@@ -8,7 +8,10 @@ fn call(world: &World, case: &Case) -> (String, String) {
     let path = world.text(&case.input);
     let read = |path: &str| ("view_file".to_owned(), json!({ "path": path }).to_string());
     let write = |path: &str| {
-        ("write_file".to_owned(), json!({ "path": path, "content": "pwned\n", "overwrite": true }).to_string())
+        (
+            "write_file".to_owned(),
+            json!({ "path": path, "content": "pwned\n", "overwrite": true }).to_string(),
+        )
     };
     let patch = |text: &str| ("apply_patch".to_owned(), json!({ "patch": text }).to_string());
     let dir = world.home.dir.path();
@@ -52,16 +55,28 @@ fn call(world: &World, case: &Case) -> (String, String) {
             ("list_files".into(), json!({}).to_string())
         }
         "G176" => {
-            world.bash("head -c 1000000 /dev/zero | tr '\\0' a > long.txt; printf '!\\n' >> long.txt");
-            ("search_text".into(), json!({"pattern": "(a+)+$", "regex": true, "path": "long.txt"}).to_string())
+            world.bash(
+                "head -c 1000000 /dev/zero | tr '\\0' a > long.txt; printf '!\\n' >> long.txt",
+            );
+            (
+                "search_text".into(),
+                json!({"pattern": "(a+)+$", "regex": true, "path": "long.txt"}).to_string(),
+            )
         }
         "G177" => patch("--- /etc/passwd\n+++ /etc/passwd\n@@ -1 +1,2 @@\n root\n+pwned\n"),
         "G178" => patch("--- /dev/null\n+++ b/../../.bashrc\n@@ -0,0 +1 @@\n+pwned\n"),
-        "G179" => patch("diff --git a/a.txt b/../../x\nsimilarity index 100%\nrename from a.txt\nrename to ../../x\n"),
-        "G180" => patch(
-            "diff --git a/keys b/keys\nnew file mode 120000\n--- /dev/null\n+++ b/keys\n@@ -0,0 +1 @@\n+../.ssh\n\\ No newline at end of file\n",
+        "G179" => patch(
+            "diff --git a/a.txt b/../../x\nsimilarity index 100%\nrename from a.txt\nrename to \
+             ../../x\n",
         ),
-        "G181" => ("replace_text".into(), json!({"path": "words.txt", "old": "b", "new": "c"}).to_string()),
+        "G180" => patch(
+            "diff --git a/keys b/keys\nnew file mode 120000\n--- /dev/null\n+++ b/keys\n@@ -0,0 \
+             +1 @@\n+../.ssh\n\\ No newline at end of file\n",
+        ),
+        "G181" => (
+            "replace_text".into(),
+            json!({"path": "words.txt", "old": "b", "new": "c"}).to_string(),
+        ),
         "G182" => write(&"x/".repeat(2_500)),
         "G189" => write(".dunnock/config.toml"),
         _ if case.tool == "read_file" => read(&path),
@@ -97,13 +112,20 @@ async fn one(case: &Case) -> Result<String, String> {
         .any(|word| came.told.starts_with(word));
     match case.expect.as_str() {
         // A link to another inode is replaced by a file of its own: what it was linked to stays.
-        "deny" if case.id == "G174" && did => Ok("a new file; the linked one stays as it was".into()),
-        "deny" if came.code == 0 && !did && !came.told.is_empty() => Ok(format!("refused: {}", first(&came.told))),
+        "deny" if case.id == "G174" && did => {
+            Ok("a new file; the linked one stays as it was".into())
+        }
+        "deny" if came.code == 0 && !did && !came.told.is_empty() => {
+            Ok(format!("refused: {}", first(&came.told)))
+        }
         "ask" if came.code == 3 => Ok("asked".into()),
         "safe" if came.code == 0 && took.as_secs() < 30 && !came.told.contains("error") => {
             Ok(format!("done in {took:?}: {}", first(&came.told)))
         }
-        expect => Err(format!("{expect} was expected; ended with {}: {}{}", came.code, came.told, came.err)),
+        expect => Err(format!(
+            "{expect} was expected; ended with {}: {}{}",
+            came.code, came.told, came.err
+        )),
     }
 }
 
@@ -111,11 +133,16 @@ fn first(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(100).collect()
 }
 
-/// The folder above the file becomes a link and a folder again, as fast as it can, while a model writes there.
+/// The folder above the file becomes a link and a folder again, as fast as it can, while a model
+/// writes there.
 async fn race() -> Result<String, String> {
     // In memory: twenty thousand files are written and synced.
-    let world =
-        tempfile::tempdir_in(if std::path::Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "/tmp" }).unwrap();
+    let world = tempfile::tempdir_in(if std::path::Path::new("/dev/shm").is_dir() {
+        "/dev/shm"
+    } else {
+        "/tmp"
+    })
+    .unwrap();
     let place = world.path().join("project");
     std::fs::create_dir_all(place.join("real")).unwrap();
     std::os::unix::fs::symlink("..", place.join("evil")).unwrap();
@@ -136,7 +163,8 @@ async fn race() -> Result<String, String> {
     let before = look();
     let mut wrote = 0;
     for n in 0..20_000 {
-        let path = dunnock_tools::root::RepoPath::parse(&root, &format!("d/won{}", n % 50)).unwrap();
+        let path =
+            dunnock_tools::root::RepoPath::parse(&root, &format!("d/won{}", n % 50)).unwrap();
         let x = || dunnock_tools::root::Contents { bytes: b"x".to_vec(), mode: None };
         let before = root.read(&path).ok();
         let change = dunnock_tools::root::FileChange { path, before, after: Some(x()) };
@@ -155,10 +183,14 @@ async fn stale() -> Result<String, String> {
     let world = World::new("G183");
     let look = ("view_file".to_owned(), json!({"path": "a.txt"}).to_string());
     let change = super::world::shell("echo changed by somebody else >> a.txt");
-    let write = ("write_file".to_owned(), json!({"path": "a.txt", "content": "mine\n", "overwrite": true}).to_string());
+    let write = (
+        "write_file".to_owned(),
+        json!({"path": "a.txt", "content": "mine\n", "overwrite": true}).to_string(),
+    );
     let came = world.model(&[look, change, write], &[]).await;
     let text = world.home.read("a.txt");
-    match came.sent.contains("has changed since you last read it") && text.contains("somebody else") {
+    match came.sent.contains("has changed since you last read it") && text.contains("somebody else")
+    {
         true => Ok("refused, and the other's change stays".into()),
         false => Err(format!("{text}: {}", came.err)),
     }
@@ -167,8 +199,10 @@ async fn stale() -> Result<String, String> {
 /// A file that the person keeps from all tools, by a link with another name, and from commands.
 async fn kept_from_all() -> Result<String, String> {
     let world = World::new("G515");
-    world
-        .bash(&format!("mkdir secrets docs; echo {} > secrets/key; ln -s ../secrets/key docs/x", super::world::SECRET));
+    world.bash(&format!(
+        "mkdir secrets docs; echo {} > secrets/key; ln -s ../secrets/key docs/x",
+        super::world::SECRET
+    ));
     let calls: Vec<(String, String)> = [
         ("view_file", json!({"path": "docs/x"})),
         ("view_file", json!({"path": "secrets/key"})),
@@ -177,8 +211,10 @@ async fn kept_from_all() -> Result<String, String> {
     ]
     .map(|(tool, args)| (tool.to_owned(), args.to_string()))
     .to_vec();
-    let mut script: Vec<_> =
-        calls.iter().map(|(t, a)| dunnock_testkit::model::Say::calls(&[(t.as_str(), a.as_str())]).into()).collect();
+    let mut script: Vec<_> = calls
+        .iter()
+        .map(|(t, a)| dunnock_testkit::model::Say::calls(&[(t.as_str(), a.as_str())]).into())
+        .collect();
     script.push(dunnock_testkit::model::Say::text("done").into());
     let server = dunnock_testkit::server::ScriptedServer::start(script).await;
     world.serve(&server);

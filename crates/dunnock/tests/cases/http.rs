@@ -34,7 +34,11 @@ async fn den(script: Vec<Served>) -> Den {
 impl Den {
     /// A request with these lines after its own, as they are.
     fn ask(&self, line: &str, host: &str, more: &str, body: &str) -> Heard {
-        let length = if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
+        let length = if body.is_empty() {
+            String::new()
+        } else {
+            format!("content-length: {}\r\n", body.len())
+        };
         raw(self.serve.at, format!("{line}\r\n{host}{more}{length}\r\n{body}").as_bytes())
     }
 
@@ -48,22 +52,32 @@ impl Den {
 
     /// As a browser that came in by its code: its cookie and the header that its page knows.
     fn browser(&self) -> (String, String) {
-        let code = self.serve.api().post("/api/code", &json!({})).1["code"].as_str().unwrap().to_owned();
+        let code =
+            self.serve.api().post("/api/code", &json!({})).1["code"].as_str().unwrap().to_owned();
         let heard = self.login(&code);
         assert_eq!(heard.status, 200, "{}", heard.body);
         let cookie = heard.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
-        (format!("cookie: {cookie}\r\n"), format!("x-dunnock-token: {}\r\n", heard.json()["token"].as_str().unwrap()))
+        (
+            format!("cookie: {cookie}\r\n"),
+            format!("x-dunnock-token: {}\r\n", heard.json()["token"].as_str().unwrap()),
+        )
     }
 
     fn login(&self, code: &str) -> Heard {
         let body = json!({ "code": code }).to_string();
-        self.ask("POST /api/login HTTP/1.1", &self.host(), "content-type: application/json\r\n", &body)
+        self.ask(
+            "POST /api/login HTTP/1.1",
+            &self.host(),
+            "content-type: application/json\r\n",
+            &body,
+        )
     }
 
     /// What a write would be, with these headers; and whether it changed anything.
     fn write(&self, more: &str) -> Heard {
         let line = format!("POST /api/sessions/{}/commands HTTP/1.1", self.session);
-        let body = json!({ "id": "evil", "command": { "title": { "title": "owned" } } }).to_string();
+        let body =
+            json!({ "id": "evil", "command": { "title": { "title": "owned" } } }).to_string();
         self.ask(&line, &self.host(), more, &body)
     }
 
@@ -81,7 +95,10 @@ const JSON: &str = "content-type: application/json\r\n";
 
 /// Refused with one of these, and nothing happened.
 fn refused(den: &Den, heard: &Heard, with: &[u16]) -> Held {
-    match with.contains(&heard.status) && !den.changed() && heard.header("access-control-allow-origin").is_none() {
+    match with.contains(&heard.status)
+        && !den.changed()
+        && heard.header("access-control-allow-origin").is_none()
+    {
         true => Ok(format!("{}", heard.status)),
         false => Err(format!("{} {:?} {}", heard.status, heard.headers, heard.body)),
     }
@@ -99,10 +116,24 @@ async fn held(id: &str) -> Held {
     match id {
         "G273" => {
             let mut told = Vec::new();
-            let routes =
-                ["/api/sessions", "/api/conversations", "/api/openapi.json", "/api/me", "/anything", "/api/agent"];
-            for path in routes.iter().map(|p| (*p).to_owned()).chain([format!("/api/sessions/{}", den.session)]) {
-                told.push(refused(&den, &den.ask(&format!("GET {path} HTTP/1.1"), &own, "", ""), &[401])?);
+            let routes = [
+                "/api/sessions",
+                "/api/conversations",
+                "/api/openapi.json",
+                "/api/me",
+                "/anything",
+                "/api/agent",
+            ];
+            for path in routes
+                .iter()
+                .map(|p| (*p).to_owned())
+                .chain([format!("/api/sessions/{}", den.session)])
+            {
+                told.push(refused(
+                    &den,
+                    &den.ask(&format!("GET {path} HTTP/1.1"), &own, "", ""),
+                    &[401],
+                )?);
             }
             let page = den.ask("GET / HTTP/1.1", &own, "", "");
             if page.status != 200 || page.body.contains(&den.session) {
@@ -110,8 +141,14 @@ async fn held(id: &str) -> Held {
             }
             Ok(format!("{} paths 401, the page open", told.len()))
         }
-        "G274" => refused(&den, &den.write(&format!("{}{JSON}origin: https://evil.test\r\n", den.bearer())), &[403]),
-        "G275" => refused(&den, &den.write(&format!("{}{JSON}origin: null\r\n", den.bearer())), &[403]),
+        "G274" => refused(
+            &den,
+            &den.write(&format!("{}{JSON}origin: https://evil.test\r\n", den.bearer())),
+            &[403],
+        ),
+        "G275" => {
+            refused(&den, &den.write(&format!("{}{JSON}origin: null\r\n", den.bearer())), &[403])
+        }
         "G276" => {
             let (cookie, token) = den.browser();
             let evil = format!("origin: http://localhost.evil.test:{port}\r\n");
@@ -124,11 +161,19 @@ async fn held(id: &str) -> Held {
                 format!("https://{}", den.serve.at),
                 format!("http://localhost:{port}"),
             ] {
-                refused(&den, &den.write(&format!("{cookie}{token}{JSON}origin: {origin}\r\n")), &[403])?;
+                refused(
+                    &den,
+                    &den.write(&format!("{cookie}{token}{JSON}origin: {origin}\r\n")),
+                    &[403],
+                )?;
             }
             Ok("403 for each".into())
         }
-        "G278" => refused(&den, &sessions(&den, &format!("host: evil.test:{port}\r\n"), &den.bearer()), &[421]),
+        "G278" => refused(
+            &den,
+            &sessions(&den, &format!("host: evil.test:{port}\r\n"), &den.bearer()),
+            &[421],
+        ),
         "G279" => {
             let hosts = [
                 format!("127.0.0.1.nip.io:{port}"),
@@ -139,33 +184,61 @@ async fn held(id: &str) -> Held {
                 format!("localhost.:{port}"),
             ];
             for host in &hosts {
-                refused(&den, &sessions(&den, &format!("host: {host}\r\n"), &den.bearer()), &[421])?;
+                refused(
+                    &den,
+                    &sessions(&den, &format!("host: {host}\r\n"), &den.bearer()),
+                    &[421],
+                )?;
             }
             let known = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
-            let fine =
-                known.iter().all(|host| sessions(&den, &format!("host: {host}\r\n"), &den.bearer()).status == 200);
-            if fine { Ok(format!("421 for {}", hosts.len())) } else { Err("our own name is refused".into()) }
+            let fine = known.iter().all(|host| {
+                sessions(&den, &format!("host: {host}\r\n"), &den.bearer()).status == 200
+            });
+            if fine {
+                Ok(format!("421 for {}", hosts.len()))
+            } else {
+                Err("our own name is refused".into())
+            }
         }
         "G280" => {
             for second in [own.clone(), "host: evil.test\r\n".into()] {
-                refused(&den, &sessions(&den, &format!("{own}{second}"), &den.bearer()), &[400, 421])?;
+                refused(
+                    &den,
+                    &sessions(&den, &format!("{own}{second}"), &den.bearer()),
+                    &[400, 421],
+                )?;
             }
             Ok("refused, also twice the same".into())
         }
         "G281" => {
             let line = format!("GET http://evil.test:{port}/api/sessions HTTP/1.1");
             refused(&den, &den.ask(&line, &own, &den.bearer(), ""), &[421])?;
-            let same = den.ask(&format!("GET http://{}/api/sessions HTTP/1.1", den.serve.at), &own, &den.bearer(), "");
-            if same.status == 200 { Ok("421; the same authority is fine".into()) } else { Err(format!("{same:?}")) }
+            let same = den.ask(
+                &format!("GET http://{}/api/sessions HTTP/1.1", den.serve.at),
+                &own,
+                &den.bearer(),
+                "",
+            );
+            if same.status == 200 {
+                Ok("421; the same authority is fine".into())
+            } else {
+                Err(format!("{same:?}"))
+            }
         }
         "G282" => {
             let bare = den.ask("GET /api/sessions HTTP/1.0", "", &den.bearer(), "");
             refused(&den, &bare, &[400, 421])?;
-            refused(&den, &den.ask("GET /api/sessions HTTP/1.1", "", &den.bearer(), ""), &[400, 421])
+            refused(
+                &den,
+                &den.ask("GET /api/sessions HTTP/1.1", "", &den.bearer(), ""),
+                &[400, 421],
+            )
         }
         "G283" => {
-            let more =
-                format!("{}x-forwarded-host: localhost:{port}\r\nforwarded: host=localhost:{port}\r\n", den.bearer());
+            let more = format!(
+                "{}x-forwarded-host: localhost:{port}\r\nforwarded: host=localhost:{port}\r\n",
+                den.bearer()
+            );
             refused(&den, &sessions(&den, "host: evil.test\r\n", &more), &[421])
         }
         "G284" => match den.live("") {
@@ -182,13 +255,15 @@ async fn held(id: &str) -> Held {
                     Ok(_) => return Err(format!("let in with {origin:?}")),
                 }
             }
-            // Cookie and page, without what only our page knows: another server on this machine might have seen the cookie.
+            // Cookie and page, without what only our page knows: another server on this machine
+            // might have seen the cookie.
             match den.live(&format!("{cookie}{ours}")) {
                 Err(heard) => drop(refused(&den, &heard, &[403])?),
                 Ok(_) => return Err("let in by the cookie alone".into()),
             }
-            let mut own_page =
-                den.live(&format!("{shown}{ours}")).map_err(|no| format!("our own page is refused: {no:?}"))?;
+            let mut own_page = den
+                .live(&format!("{shown}{ours}"))
+                .map_err(|no| format!("our own page is refused: {no:?}"))?;
             match own_page.next(Duration::from_secs(5)) {
                 Some(_) => Ok("403; our own page is let in".into()),
                 None => Err("our own page hears nothing".into()),
@@ -207,12 +282,20 @@ async fn held(id: &str) -> Held {
             };
             let (cookie, token) = den.browser();
             for kind in kinds {
-                let kind = if kind.is_empty() { String::new() } else { format!("content-type: {kind}\r\n") };
+                let kind = if kind.is_empty() {
+                    String::new()
+                } else {
+                    format!("content-type: {kind}\r\n")
+                };
                 refused(&den, &den.write(&format!("{cookie}{token}{ours}{kind}")), &[415])?;
                 refused(&den, &den.write(&format!("{}{kind}", den.bearer())), &[415])?;
             }
             let right = den.write(&format!("{cookie}{token}{ours}{JSON}"));
-            if right.status == 200 { Ok("415; JSON is taken".into()) } else { Err(format!("{right:?}")) }
+            if right.status == 200 {
+                Ok("415; JSON is taken".into())
+            } else {
+                Err(format!("{right:?}"))
+            }
         }
         "G288" => gets_change_nothing(&den),
         "G289" => {
@@ -223,8 +306,11 @@ async fn held(id: &str) -> Held {
                 refused(&den, &heard, &[403, 405])?;
                 let plain = den.ask(&format!("OPTIONS {path} HTTP/1.1"), &own, &den.bearer(), "");
                 refused(&den, &plain, &[405])?;
-                let cors =
-                    heard.headers.iter().chain(&plain.headers).any(|(name, _)| name.starts_with("access-control"));
+                let cors = heard
+                    .headers
+                    .iter()
+                    .chain(&plain.headers)
+                    .any(|(name, _)| name.starts_with("access-control"));
                 if cors {
                     return Err(format!("{heard:?}"));
                 }
@@ -249,7 +335,12 @@ async fn held(id: &str) -> Held {
             // Another app's cookie of the same name beside ours: nobody knows which is meant.
             refused(
                 &den,
-                &den.ask("GET /api/sessions HTTP/1.1", &own, &format!("{}; dunnock_{port}=x\r\n", cookie.trim()), ""),
+                &den.ask(
+                    "GET /api/sessions HTTP/1.1",
+                    &own,
+                    &format!("{}; dunnock_{port}=x\r\n", cookie.trim()),
+                    "",
+                ),
                 &[401],
             )?;
             // The cookie alone neither reads nor writes.
@@ -259,19 +350,33 @@ async fn held(id: &str) -> Held {
                 return Err(format!("{read:?}"));
             }
             refused(&den, &den.write(&format!("{cookie}{ours}{JSON}")), &[403])?;
-            refused(&den, &den.write(&format!("{cookie}{ours}{JSON}x-dunnock-token: {}\r\n", "0".repeat(64))), &[403])?;
+            refused(
+                &den,
+                &den.write(&format!("{cookie}{ours}{JSON}x-dunnock-token: {}\r\n", "0".repeat(64))),
+                &[403],
+            )?;
             let right = den.write(&format!("{cookie}{token}{ours}{JSON}"));
-            if right.status == 200 { Ok("only the whole of it writes".into()) } else { Err(format!("{right:?}")) }
+            if right.status == 200 {
+                Ok("only the whole of it writes".into())
+            } else {
+                Err(format!("{right:?}"))
+            }
         }
         "G291" => {
-            let code = den.serve.api().post("/api/code", &json!({})).1["code"].as_str().unwrap().to_owned();
+            let code = den.serve.api().post("/api/code", &json!({})).1["code"]
+                .as_str()
+                .unwrap()
+                .to_owned();
             let first = den.login(&code);
             let cookie = first.header("set-cookie").unwrap_or_default();
-            if first.status != 200 || !(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict")) {
+            if first.status != 200
+                || !(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"))
+            {
                 return Err(format!("{first:?}"));
             }
             refused(&den, &den.login(&code), &[401])?;
-            refused(&den, &den.login(&"0".repeat(64)), &[401]).map(|_| "dead after the first use".into())
+            refused(&den, &den.login(&"0".repeat(64)), &[401])
+                .map(|_| "dead after the first use".into())
         }
         "G292" => guesses(&den),
         "G293" => bind(&den),
@@ -289,7 +394,11 @@ async fn held(id: &str) -> Held {
                     && heard.header("x-content-type-options") == Some("nosniff")
                     && heard.header("referrer-policy") == Some("no-referrer")
             };
-            if pages.iter().all(closed) { Ok("every answer says so".into()) } else { Err(format!("{pages:?}")) }
+            if pages.iter().all(closed) {
+                Ok("every answer says so".into())
+            } else {
+                Err(format!("{pages:?}"))
+            }
         }
         "G295" => {
             let paths = [
@@ -328,10 +437,20 @@ fn gets_change_nothing(den: &Den) -> Held {
     let paths = ["commands", "fork", "files", "diff", "checkpoints", "live", ""];
     for path in paths {
         let line = format!("GET /api/sessions/{}/{path}?command=interrupt HTTP/1.1", den.session);
-        den.ask(line.trim_end_matches('/'), &den.host(), &format!("{}{JSON}", den.bearer()), &command);
+        den.ask(
+            line.trim_end_matches('/'),
+            &den.host(),
+            &format!("{}{JSON}", den.bearer()),
+            &command,
+        );
     }
     for path in ["/api/agent", "/api/login", "/api/code", "/api/me", "/api/sessions"] {
-        den.ask(&format!("GET {path}?prompt=x HTTP/1.1"), &den.host(), &format!("{}{JSON}", den.bearer()), &command);
+        den.ask(
+            &format!("GET {path}?prompt=x HTTP/1.1"),
+            &den.host(),
+            &format!("{}{JSON}", den.bearer()),
+            &command,
+        );
     }
     let after = api.get(&format!("/api/sessions/{}", den.session));
     let count = api.get("/api/sessions")["sessions"].as_array().unwrap().len();
@@ -341,7 +460,8 @@ fn gets_change_nothing(den: &Den) -> Held {
     }
 }
 
-/// Ten thousand wrong tokens on eight connections at a time: none right, and whoever has the right one is not held up.
+/// Ten thousand wrong tokens on eight connections at a time: none right, and whoever has the right
+/// one is not held up.
 fn guesses(den: &Den) -> Held {
     let (at, own) = (den.serve.at, den.host());
     let began = Instant::now();
@@ -382,9 +502,13 @@ fn guesses(den: &Den) -> Held {
         }
         all.into_iter().map(|one| one.join().unwrap()).collect()
     });
-    let (unknown, later, other) = counts.iter().fold((0, 0, 0), |sum, c| (sum.0 + c.0, sum.1 + c.1, sum.2 + c.2));
+    let (unknown, later, other) =
+        counts.iter().fold((0, 0, 0), |sum, c| (sum.0 + c.0, sum.1 + c.1, sum.2 + c.2));
     match other == 0 && unknown + later == 10_000 && later > 9_000 {
-        true => Ok(format!("{unknown} unknown, {later} told to wait, in {:.1} s", began.elapsed().as_secs_f32())),
+        true => Ok(format!(
+            "{unknown} unknown, {later} told to wait, in {:.1} s",
+            began.elapsed().as_secs_f32()
+        )),
         false => Err(format!("{unknown} unknown, {later} later, {other} something else")),
     }
 }
@@ -411,15 +535,18 @@ fn bind(den: &Den) -> Held {
     }
     std::fs::remove_file(&file).unwrap();
     // Loopback is all that listens otherwise.
-    let sockets =
-        ["/proc/net/tcp", "/proc/net/tcp6"].map(|file| std::fs::read_to_string(file).unwrap_or_default()).join("\n");
+    let sockets = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .map(|file| std::fs::read_to_string(file).unwrap_or_default())
+        .join("\n");
     let port = format!("{:04X}", den.serve.at.port());
     let mine: Vec<&str> = sockets
         .lines()
         .filter_map(|l| l.split_whitespace().nth(1))
         .filter(|l| l.ends_with(&format!(":{port}")))
         .collect();
-    match mine.iter().all(|l| l.starts_with("0100007F:") || l.starts_with("00000000000000000000000001000000:"))
+    match mine
+        .iter()
+        .all(|l| l.starts_with("0100007F:") || l.starts_with("00000000000000000000000001000000:"))
         && !mine.is_empty()
     {
         true => Ok("refused; only loopback listens".into()),
@@ -429,9 +556,15 @@ fn bind(den: &Den) -> Held {
 
 fn huge(den: &Den) -> Held {
     let before = den.serve.memory_kb();
-    let line = format!("POST /api/sessions/{}/commands HTTP/1.1\r\n{}{}{JSON}", den.session, den.host(), den.bearer());
+    let line = format!(
+        "POST /api/sessions/{}/commands HTTP/1.1\r\n{}{}{JSON}",
+        den.session,
+        den.host(),
+        den.bearer()
+    );
     // Said to be long: refused at once. And without saying so: refused at the limit.
-    let said = raw(den.serve.at, format!("{line}content-length: {}\r\n\r\n", 500u64 << 20).as_bytes());
+    let said =
+        raw(den.serve.at, format!("{line}content-length: {}\r\n\r\n", 500u64 << 20).as_bytes());
     let mut stream = TcpStream::connect(den.serve.at).unwrap();
     stream.write_all(format!("{line}transfer-encoding: chunked\r\n\r\n").as_bytes()).unwrap();
     let chunk = format!("100000\r\n{}\r\n", " ".repeat(1 << 20));
@@ -441,7 +574,11 @@ fn huge(den: &Den) -> Held {
     let got = stream.read(&mut bytes).unwrap_or(0);
     let heard = String::from_utf8_lossy(&bytes[..got]).into_owned();
     let grown = den.serve.memory_kb().saturating_sub(before);
-    match said.status == 413 && (heard.contains(" 413 ") || got == 0) && sent < 100 && grown < 64 << 10 {
+    match said.status == 413
+        && (heard.contains(" 413 ") || got == 0)
+        && sent < 100
+        && grown < 64 << 10
+    {
         true => Ok(format!("413; {sent} of 500 MB taken, {grown} kB more memory")),
         false => Err(format!("{said:?}, {sent} MB, {heard:?}, {grown} kB")),
     }
@@ -449,7 +586,8 @@ fn huge(den: &Den) -> Held {
 
 /// Two hundred that send a byte now and then: they are cut off, and others never notice.
 fn slow(den: &Den) -> Held {
-    let mut all: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(den.serve.at).unwrap()).collect();
+    let mut all: Vec<TcpStream> =
+        (0..200).map(|_| TcpStream::connect(den.serve.at).unwrap()).collect();
     all.iter_mut().for_each(|s| s.write_all(b"GET /api/sess").unwrap());
     let (began, mut worst, mut api) = (Instant::now(), Duration::ZERO, den.serve.api());
     while began.elapsed() < Duration::from_secs(13) {
@@ -507,19 +645,29 @@ fn frames(den: &Den) -> Held {
     let endless = closed(live);
     let grown = den.serve.memory_kb().saturating_sub(before);
     let fine = |code: Option<u16>, want: u16| code.is_none() || code == Some(want);
-    match fine(long, 1009) && fine(bare, 1002) && fine(endless, 1009) && pieces < 400 && grown < 64 << 10 {
+    match fine(long, 1009)
+        && fine(bare, 1002)
+        && fine(endless, 1009)
+        && pieces < 400
+        && grown < 64 << 10
+    {
         true => Ok(format!(
-            "closed {long:?} after {taken} MB, {bare:?}, {endless:?} after {pieces} pieces; {grown} kB more"
+            "closed {long:?} after {taken} MB, {bare:?}, {endless:?} after {pieces} pieces; \
+             {grown} kB more"
         )),
-        false => Err(format!("{long:?} {bare:?} {endless:?}, {taken} MB, {pieces} pieces, {grown} kB")),
+        false => {
+            Err(format!("{long:?} {bare:?} {endless:?}, {taken} MB, {pieces} pieces, {grown} kB"))
+        }
     }
 }
 
-/// Another user of the machine: the port can be reached, and nothing is to be had there without the token, which cannot be read.
+/// Another user of the machine: the port can be reached, and nothing is to be had there without the
+/// token, which cannot be read.
 fn other_user(den: &Den) -> Held {
     use std::os::unix::fs::PermissionsExt as _;
     use std::os::unix::process::CommandExt as _;
-    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let mode =
+        |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let file = &den.serve.token_file;
     let (of_file, of_folder) = (mode(file), mode(file.parent().unwrap()));
     if of_file != 0o600 || of_folder != 0o700 {
@@ -532,12 +680,24 @@ fn other_user(den: &Den) -> Held {
     cat.arg(file).uid(65_534).gid(65_534);
     let read = cat.output().unwrap();
     let mut curl = Command::new("curl");
-    curl.args(["-s", "-o", "/dev/null", "-w", "%{http_code}", &format!("http://{}/api/sessions", den.serve.at)])
-        .uid(65_534)
-        .gid(65_534);
+    curl.args([
+        "-s",
+        "-o",
+        "/dev/null",
+        "-w",
+        "%{http_code}",
+        &format!("http://{}/api/sessions", den.serve.at),
+    ])
+    .uid(65_534)
+    .gid(65_534);
     let asked = String::from_utf8_lossy(&curl.output().unwrap().stdout).into_owned();
-    let socket = Command::new("ls").arg(file.parent().unwrap()).uid(65_534).gid(65_534).output().unwrap();
-    match !read.status.success() && read.stdout.is_empty() && asked == "401" && !socket.status.success() {
+    let socket =
+        Command::new("ls").arg(file.parent().unwrap()).uid(65_534).gid(65_534).output().unwrap();
+    match !read.status.success()
+        && read.stdout.is_empty()
+        && asked == "401"
+        && !socket.status.success()
+    {
         true => Ok("another user: the token cannot be read, 401".into()),
         false => Err(format!("{read:?} {asked} {socket:?}")),
     }
@@ -547,7 +707,9 @@ fn other_user(den: &Den) -> Held {
 fn root_is_fixed(den: &Den) -> Held {
     std::fs::write(den.home.dir.path().join("outside.txt"), "TOPSECRET").unwrap();
     let mut api = den.serve.api();
-    for extra in [json!({ "root": "/" }), json!({ "workspace": "/" }), json!({ "cwd": "/", "path": "/" })] {
+    for extra in
+        [json!({ "root": "/" }), json!({ "workspace": "/" }), json!({ "cwd": "/", "path": "/" })]
+    {
         let mut body = json!({ "prompt": "read" });
         body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         let (_, answer) = api.post("/api/agent", &body);
@@ -558,7 +720,10 @@ fn root_is_fixed(den: &Den) -> Held {
     let asked = den._model.requests();
     let root = den.home.project().canonicalize().unwrap();
     let told = |request: &serde_json::Value| {
-        request["messages"][0]["content"].as_str().unwrap_or_default().contains(root.to_str().unwrap())
+        request["messages"][0]["content"]
+            .as_str()
+            .unwrap_or_default()
+            .contains(root.to_str().unwrap())
     };
     match asked.len() == 3 && asked.iter().all(told) {
         true => Ok("the same folder for each".into()),
@@ -572,7 +737,11 @@ fn cases_of_the_local_server() {
     // Each with threads of its own: one that waits holds no other up.
     let alone = |case: super::Case| {
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(1)
+                .enable_all()
+                .build()
+                .unwrap();
             (case.id.clone(), runtime.block_on(held(&case.id)))
         })
     };
@@ -585,8 +754,9 @@ fn cases_of_the_local_server() {
     judge(name, results);
 }
 
-/// A command in the box cannot come to the server that runs it, and so cannot approve itself. One that was let have the network
-/// can, and stands before the door like any other program: the token is not to be seen from there.
+/// A command in the box cannot come to the server that runs it, and so cannot approve itself. One
+/// that was let have the network can, and stands before the door like any other program: the token
+/// is not to be seen from there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_boxed_child_cannot_reach_the_server() {
     let name = "cases::http::a_boxed_child_cannot_reach_the_server";
@@ -599,17 +769,26 @@ async fn a_boxed_child_cannot_reach_the_server() {
             "import glob, os, socket\nfor at in ('127.0.0.1', '::1', 'localhost'):\n    try:\n        socket.create_connection((at, {port}), 2); print('REACHED', at)\n    except OSError as e:\n        print('no', at, e)\nfor path in glob.glob(os.environ['HOME'] + '/.local/share/dunnock/run/*') + glob.glob('/run/user/*/dunnock/*'):\n    print('SEEN', path)\nprint('over')\n"
         );
         let asks = format!(
-            "curl -s -m 2 http://127.0.0.1:{port}/api/sessions; cat ~/.local/share/dunnock/run/*.token; echo over"
+            "curl -s -m 2 http://127.0.0.1:{port}/api/sessions; cat \
+             ~/.local/share/dunnock/run/*.token; echo over"
         );
-        let results = request["messages"].as_array().unwrap().iter().filter(|m| m["role"] == "tool").count();
+        let results =
+            request["messages"].as_array().unwrap().iter().filter(|m| m["role"] == "tool").count();
         match results {
-            0 => Say::calls(&[("shell", &json!({ "command": ["python3", "-c", script] }).to_string())]).into(),
+            0 => Say::calls(&[(
+                "shell",
+                &json!({ "command": ["python3", "-c", script] }).to_string(),
+            )])
+            .into(),
             1 => Say::calls(&[("shell", &json!({ "command": asks }).to_string())]).into(),
             _ => Say::text("x").into(),
         }
     };
-    let model =
-        ScriptedServer::with(Vec::new(), Rules { brain: Some(Brain(Arc::new(brain))), ..Rules::default() }).await;
+    let model = ScriptedServer::with(
+        Vec::new(),
+        Rules { brain: Some(Brain(Arc::new(brain))), ..Rules::default() },
+    )
+    .await;
     let home = Home::with(&model);
     let serve = Serve::start(&home);
     port.set(serve.at.port()).unwrap();
@@ -630,9 +809,12 @@ async fn a_boxed_child_cannot_reach_the_server() {
             && first.contains("over")
             && !first.contains("REACHED")
             && !first.contains("SEEN");
-        let known =
-            second.contains("authentication required") && second.contains("over") && !second.contains(&serve.token);
-        let how = format!("not reached from level {level}; with the network granted: 401, no token to be seen");
+        let known = second.contains("authentication required")
+            && second.contains("over")
+            && !second.contains(&serve.token);
+        let how = format!(
+            "not reached from level {level}; with the network granted: 401, no token to be seen"
+        );
         results.push((
             case.id.clone(),
             if held && known && level != "D" { Ok(how) } else { Err(format!("{first}\n{second}")) },

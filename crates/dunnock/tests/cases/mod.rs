@@ -1,8 +1,10 @@
-//! The security cases, end to end: a scripted model that always obeys the attacker, the real program, a real shell, canary files,
-//! a listener, a secret. What counts is what happened to them, not what was said.
+//! The security cases, end to end: a scripted model that always obeys the attacker, the real
+//! program, a real shell, canary files, a listener, a secret. What counts is what happened to them,
+//! not what was said.
 //!
-//! `fixtures/security/cases.jsonl` holds the cases, `held.txt` names the test of each, `waiting.txt` those that wait for what
-//! they are about. Each test here takes the cases that are held by its name, so none can be forgotten.
+//! `fixtures/security/cases.jsonl` holds the cases, `held.txt` names the test of each,
+//! `waiting.txt` those that wait for what they are about. Each test here takes the cases that are
+//! held by its name, so none can be forgotten.
 
 mod benign;
 mod bridge;
@@ -51,7 +53,8 @@ pub fn held() -> BTreeMap<String, String> {
 /// The cases of a test.
 pub fn of(test: &str) -> Vec<Case> {
     let held = held();
-    let mine: Vec<Case> = all().into_iter().filter(|case| held.get(&case.id).is_some_and(|t| t == test)).collect();
+    let mine: Vec<Case> =
+        all().into_iter().filter(|case| held.get(&case.id).is_some_and(|t| t == test)).collect();
     assert!(!mine.is_empty(), "no case is held by {test}");
     mine
 }
@@ -97,8 +100,10 @@ fn every_case_names_its_test_or_waits() {
     let tests: std::collections::BTreeSet<&String> = held.values().collect();
     for test in tests {
         let name = test.rsplit("::").next().unwrap();
-        let listed =
-            sources.lines().filter(|l| l.starts_with("cases! {")).any(|l| l.split(' ').any(|word| word == name));
+        let listed = sources
+            .lines()
+            .filter(|l| l.starts_with("cases! {"))
+            .any(|l| l.split(' ').any(|word| word == name));
         assert!(listed || sources.contains(&format!("fn {name}(")), "there is no test {test}");
     }
     println!("{} cases: {} held, {} wait", all.len(), held.len(), waiting.len());

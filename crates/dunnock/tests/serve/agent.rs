@@ -71,8 +71,10 @@ async fn s1_one_prompt_one_call_one_answer_and_nothing_kept() {
     let mut api = serve.api();
     // No call: the model's text. A tool type of any kind is accepted.
     for kind in [json!(null), json!("x"), json!({ "a": 1 })] {
-        let (status, answer) =
-            api.post("/api/agent", &json!({ "prompt": "hello", "toolType": kind, "contextHistory": [] }));
+        let (status, answer) = api.post(
+            "/api/agent",
+            &json!({ "prompt": "hello", "toolType": kind, "contextHistory": [] }),
+        );
         assert_eq!(
             (status, answer),
             (
@@ -90,18 +92,33 @@ async fn s1_one_prompt_one_call_one_answer_and_nothing_kept() {
     let history: Vec<Value> = (0..300)
         .map(|n| json!({ "timestamp": format!("2026-01-01T00:00:{n}"), "prompt": format!("ask {n} {}", "x".repeat(3000)), "result": "y".repeat(3000) }))
         .collect();
-    let (status, answer) = api.post("/api/agent", &json!({ "prompt": "now", "contextHistory": history }));
+    let (status, answer) =
+        api.post("/api/agent", &json!({ "prompt": "now", "contextHistory": history }));
     assert_eq!((status, &answer["data"]), (200, &json!("I say: now")));
     let last = server.requests().pop().unwrap();
-    let told = last["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
-    assert!(told.contains("ask 299") && !told.contains("ask 1 ") && told.len() < 5_000, "{} bytes", told.len());
-    let names: Vec<&str> =
-        last["tools"].as_array().unwrap().iter().map(|t| t["function"]["name"].as_str().unwrap()).collect();
+    let told = last["messages"].as_array().unwrap().last().unwrap()["content"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        told.contains("ask 299") && !told.contains("ask 1 ") && told.len() < 5_000,
+        "{} bytes",
+        told.len()
+    );
+    let names: Vec<&str> = last["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| t["function"]["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["readFile", "listFiles", "searchText", "replaceText"]);
     // Nothing is kept: no session, no file beside the token.
     assert_eq!(api.get("/api/sessions")["sessions"], json!([]));
-    let left: Vec<_> =
-        std::fs::read_dir(serve.token_file.parent().unwrap()).unwrap().flatten().map(|e| e.file_name()).collect();
+    let left: Vec<_> = std::fs::read_dir(serve.token_file.parent().unwrap())
+        .unwrap()
+        .flatten()
+        .map(|e| e.file_name())
+        .collect();
     assert_eq!(left.len(), 1, "{left:?}");
     let kept = home.run(&["sessions", "list", "--json"]).await;
     assert_eq!(kept.out, "");
@@ -115,7 +132,8 @@ async fn s2_every_failure_has_its_form() {
     let serve = Serve::start(&home);
     let mut api = serve.api();
     assert!(failed(&mut api, "readFile", &json!({ "filePath": "none.txt" })).contains("none.txt"));
-    // A tool that is not offered, ours by its own name among them; and one that is called with nonsense.
+    // A tool that is not offered, ours by its own name among them; and one that is called with
+    // nonsense.
     assert!(failed(&mut api, "shell", &json!({ "command": "touch x" })).contains("shell"));
     assert!(failed(&mut api, "view_file", &json!({ "path": "a" })).contains("view_file"));
     assert!(failed(&mut api, "readFile", &json!({ "path": "a" })).contains("path"));
@@ -144,12 +162,21 @@ async fn s2_every_failure_has_its_form() {
     let host = serve.at;
     let body = r#"{"prompt":"hello"}"#;
     let post = |more: &str| {
-        raw(host, format!("POST /api/agent HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{more}\r\n{body}", body.len()).as_bytes())
+        raw(
+            host,
+            format!(
+                "POST /api/agent HTTP/1.1\r\nhost: {host}\r\ncontent-type: \
+                 application/json\r\ncontent-length: {}\r\n{more}\r\n{body}",
+                body.len()
+            )
+            .as_bytes(),
+        )
     };
     let heard = post("");
     assert_eq!(heard.status, 401);
     bad(&heard.json());
-    let heard = post(&format!("authorization: Bearer {}\r\norigin: https://evil.test\r\n", serve.token));
+    let heard =
+        post(&format!("authorization: Bearer {}\r\norigin: https://evil.test\r\n", serve.token));
     assert_eq!(heard.status, 403);
     bad(&heard.json());
     // A failure inside the service is no malformed request: 200.
@@ -177,9 +204,13 @@ async fn s3_s4_the_exact_words_of_reading_listing_and_searching() {
         done(&mut api, "readFile", &json!({ "filePath": "a.txt", "startLine": 2, "endLine": 3 })),
         "Read a.txt (lines 2-3 of 4 total)\n\ntwo\n"
     );
-    assert_eq!(done(&mut api, "readFile", &json!({ "filePath": "empty.txt" })), "empty file: 0 lines");
+    assert_eq!(
+        done(&mut api, "readFile", &json!({ "filePath": "empty.txt" })),
+        "empty file: 0 lines"
+    );
     let long = done(&mut api, "readFile", &json!({ "filePath": "long.txt" }));
-    let begins = "[TRUNCATED: showing first 2000 lines, 345 more available]\nRead long.txt (lines 1-2000 of 2345 total)\n\nline 1\nline 2\n";
+    let begins = "[TRUNCATED: showing first 2000 lines, 345 more available]\nRead long.txt (lines \
+                  1-2000 of 2345 total)\n\nline 1\nline 2\n";
     assert!(long.starts_with(begins) && long.ends_with("line 2000"), "{}", &long[..200]);
     // Exactly the limit is not truncation.
     home.put("full.txt", &lines.lines().take(2_000).collect::<Vec<_>>().join("\n"));
@@ -194,21 +225,41 @@ async fn s3_s4_the_exact_words_of_reading_listing_and_searching() {
         home.put(&format!("many/{n:04}.x"), "");
     }
     let all = done(&mut api, "listFiles", &json!({ "path": "many" }));
-    assert!(all.starts_with("many/0000.x\n") && all.lines().count() == 1_000, "the limit itself is no truncation");
+    assert!(
+        all.starts_with("many/0000.x\n") && all.lines().count() == 1_000,
+        "the limit itself is no truncation"
+    );
     home.put("many/last.x", "");
     let all = done(&mut api, "listFiles", &json!({ "path": "many" }));
-    assert!(all.starts_with("[TRUNCATED: first 1000 items]\nmany/0000.x\n") && all.lines().count() == 1_001);
+    assert!(
+        all.starts_with("[TRUNCATED: first 1000 items]\nmany/0000.x\n")
+            && all.lines().count() == 1_001
+    );
 
-    assert_eq!(done(&mut api, "searchText", &json!({ "pattern": "two", "searchPath": "." })), "a.txt:2: two");
     assert_eq!(
-        done(&mut api, "searchText", &json!({ "pattern": "TWO", "searchPath": ".", "caseSensitive": false })),
+        done(&mut api, "searchText", &json!({ "pattern": "two", "searchPath": "." })),
+        "a.txt:2: two"
+    );
+    assert_eq!(
+        done(
+            &mut api,
+            "searchText",
+            &json!({ "pattern": "TWO", "searchPath": ".", "caseSensitive": false })
+        ),
         "a.txt:2: two\nsub/b.md:1: Two here"
     );
     assert_eq!(
-        done(&mut api, "searchText", &json!({ "pattern": "^t.o$", "searchPath": "a.txt", "isRegex": true })),
+        done(
+            &mut api,
+            "searchText",
+            &json!({ "pattern": "^t.o$", "searchPath": "a.txt", "isRegex": true })
+        ),
         "a.txt:2: two"
     );
-    assert_eq!(done(&mut api, "searchText", &json!({ "pattern": "t.o", "searchPath": "." })), "no match");
+    assert_eq!(
+        done(&mut api, "searchText", &json!({ "pattern": "t.o", "searchPath": "." })),
+        "no match"
+    );
     home.put("hits/a.txt", &"needle\n".repeat(200));
     let hits = done(&mut api, "searchText", &json!({ "pattern": "needle", "searchPath": "hits" }));
     assert!(
@@ -218,7 +269,8 @@ async fn s3_s4_the_exact_words_of_reading_listing_and_searching() {
     home.put("hits/b.txt", "needle\n");
     let hits = done(&mut api, "searchText", &json!({ "pattern": "needle", "searchPath": "hits" }));
     assert!(
-        hits.starts_with("[TRUNCATED: reached limit 200 before completing search]\n") && hits.lines().count() == 201,
+        hits.starts_with("[TRUNCATED: reached limit 200 before completing search]\n")
+            && hits.lines().count() == 201,
         "{}",
         hits.lines().count()
     );
@@ -232,13 +284,16 @@ async fn s5_a_replacement_needs_exactly_one_place() {
     let home = Home::with(&server);
     let serve = Serve::start(&home);
     let mut api = serve.api();
-    let replace = |old: &str, new: &str| json!({ "filePath": "a.txt", "oldString": old, "newString": new });
+    let replace =
+        |old: &str, new: &str| json!({ "filePath": "a.txt", "oldString": old, "newString": new });
     home.put("a.txt", "x $1 y\n  indented\n");
     assert!(done(&mut api, "replaceText", &replace("$1", "$2 (.*)")).contains("a.txt"));
     assert_eq!(home.read("a.txt"), "x $2 (.*) y\n  indented\n", "letters stay letters");
     // None, also where it merely looks alike; two; none at all.
     assert!(failed(&mut api, "replaceText", &replace("nowhere", "z")).contains("does not occur"));
-    assert!(failed(&mut api, "replaceText", &replace("    indented", "z")).contains("does not occur"));
+    assert!(
+        failed(&mut api, "replaceText", &replace("    indented", "z")).contains("does not occur")
+    );
     home.put("a.txt", "ab ab\n");
     assert!(failed(&mut api, "replaceText", &replace("ab", "z")).contains("2 times"));
     failed(&mut api, "replaceText", &replace("", "z"));
@@ -279,8 +334,11 @@ async fn s6_only_paths_inside_the_root() {
     for path in paths {
         let told = failed(&mut api, "readFile", &json!({ "filePath": path }));
         assert!(!told.contains("TOPSECRET") && !told.contains("root:"), "{path}: {told}");
-        let told =
-            failed(&mut api, "replaceText", &json!({ "filePath": path, "oldString": "TOPSECRET", "newString": "x" }));
+        let told = failed(
+            &mut api,
+            "replaceText",
+            &json!({ "filePath": path, "oldString": "TOPSECRET", "newString": "x" }),
+        );
         assert!(!told.contains("TOPSECRET"), "{path}: {told}");
     }
     for path in ["..", "/", "dir", "../*", "/etc/*"] {
@@ -289,12 +347,22 @@ async fn s6_only_paths_inside_the_root() {
             !answer.to_string().contains("outside.txt") && !answer.to_string().contains("passwd"),
             "{path}: {answer}"
         );
-        let answer = ask(&mut api, &format!("searchText {}", json!({ "pattern": "TOPSECRET", "searchPath": path })));
-        assert!(!answer["data"].as_str().unwrap_or_default().contains("TOPSECRET"), "{path}: {answer}");
+        let answer = ask(
+            &mut api,
+            &format!("searchText {}", json!({ "pattern": "TOPSECRET", "searchPath": path })),
+        );
+        assert!(
+            !answer["data"].as_str().unwrap_or_default().contains("TOPSECRET"),
+            "{path}: {answer}"
+        );
     }
     // What asks elsewhere has nobody to ask here.
     let told = failed(&mut api, "readFile", &json!({ "filePath": ".env" }));
     assert!(told.contains("needs a person's answer") && !told.contains("TOPSECRET"), "{told}");
-    failed(&mut api, "replaceText", &json!({ "filePath": ".git/config", "oldString": "a", "newString": "b" }));
+    failed(
+        &mut api,
+        "replaceText",
+        &json!({ "filePath": ".git/config", "oldString": "a", "newString": "b" }),
+    );
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "TOPSECRET");
 }

@@ -13,8 +13,11 @@ use std::time::{Duration, Instant};
 /// Holds W7: list and open over plain HTTP.
 #[tokio::test(flavor = "multi_thread")]
 async fn w3_a_session_is_made_read_listed_and_searched() {
-    let server =
-        ScriptedServer::start(vec![shell("echo purple > colour.txt"), Say::text("It is painted.").into()]).await;
+    let server = ScriptedServer::start(vec![
+        shell("echo purple > colour.txt"),
+        Say::text("It is painted.").into(),
+    ])
+    .await;
     let home = Home::with(&server);
     let serve = Serve::start(&home);
     let mut api = serve.api();
@@ -25,10 +28,16 @@ async fn w3_a_session_is_made_read_listed_and_searched() {
     assert_eq!(view["model"], "script/scripted");
     assert_eq!(view["more"], false);
     let created = view["created"].as_str().unwrap();
-    assert!(regex::Regex::new(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$").unwrap().is_match(created), "{created}");
+    assert!(
+        regex::Regex::new(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$").unwrap().is_match(created),
+        "{created}"
+    );
     assert_eq!(home.read("colour.txt"), "purple\n");
     let all = kinds(&view);
-    assert!(all.starts_with(&["created".into(), "owner_changed".into(), "prompted".into()]), "{all:?}");
+    assert!(
+        all.starts_with(&["created".into(), "owner_changed".into(), "prompted".into()]),
+        "{all:?}"
+    );
     assert!(all.ends_with(&["ended".into()]), "{all:?}");
     // From a sequence number on, and in shares, without a gap.
     let seq = view["seq"].as_u64().unwrap();
@@ -42,7 +51,10 @@ async fn w3_a_session_is_made_read_listed_and_searched() {
     }
     // Listed, and found by a word of it; not by another, and not in another folder.
     let row = &api.get("/api/sessions")["sessions"][0];
-    assert_eq!((&row["id"], &row["state"], &row["version"]), (&json!(id), &json!("done"), &view["version"]));
+    assert_eq!(
+        (&row["id"], &row["state"], &row["version"]),
+        (&json!(id), &json!("done"), &view["version"])
+    );
     let found = api.get("/api/sessions?search=barn");
     assert_eq!(found["sessions"][0]["id"], json!(id), "{found}");
     assert!(found["sessions"][0]["excerpt"].as_str().unwrap().contains("barn"), "{found}");
@@ -105,7 +117,8 @@ async fn w6_a_call_waits_is_approved_and_the_loop_goes_on_by_itself() {
 /// Holds W3: the loser gets 409 and the fresh state.
 #[tokio::test(flavor = "multi_thread")]
 async fn w3_the_loser_gets_a_conflict_and_the_fresh_state() {
-    let server = ScriptedServer::start(vec![Say::text("one").into(), Say::text("two").into()]).await;
+    let server =
+        ScriptedServer::start(vec![Say::text("one").into(), Say::text("two").into()]).await;
     let home = Home::with(&server);
     let serve = Serve::start(&home);
     let mut api = serve.api();
@@ -125,7 +138,8 @@ async fn w3_the_loser_gets_a_conflict_and_the_fresh_state() {
 /// Holds W7: prompt, cancel, text, events over the live channel, without a gap.
 #[tokio::test(flavor = "multi_thread")]
 async fn w7_the_live_channel_streams_and_resumes_without_a_gap() {
-    let script = vec![shell("echo hi"), Served::from(Say::text("These words come slowly.")).gated()];
+    let script =
+        vec![shell("echo hi"), Served::from(Say::text("These words come slowly.")).gated()];
     let server = ScriptedServer::start(script).await;
     let home = Home::with(&server);
     let serve = Serve::start(&home);
@@ -141,22 +155,32 @@ async fn w7_the_live_channel_streams_and_resumes_without_a_gap() {
     // Somebody else comes in the middle of an answer and is told what was said so far.
     server.open_gate(2);
     let said = live.until(|m| m["delta"]["text"]["text"].is_string());
-    assert!(said.last().unwrap()["delta"]["text"]["text"].as_str().is_some_and(|t| !t.is_empty()), "{said:?}");
+    assert!(
+        said.last().unwrap()["delta"]["text"]["text"].as_str().is_some_and(|t| !t.is_empty()),
+        "{said:?}"
+    );
     let last = *seen.last().unwrap();
     drop(live);
     let mut again = api.live(&id, last).ok().unwrap();
     let late = again.until(|m| m["partial"]["step"]["text"].is_string());
-    assert!(!late.last().unwrap()["partial"]["step"]["text"].as_str().unwrap().is_empty(), "{late:?}");
+    assert!(
+        !late.last().unwrap()["partial"]["step"]["text"].as_str().unwrap().is_empty(),
+        "{late:?}"
+    );
     server.open_gate(1000);
     let rest = again.until(|m| m["event"]["kind"] == "ended");
-    let rest: Vec<u64> = late.iter().chain(&rest).filter_map(|m| m["event"]["seq"].as_u64()).collect();
+    let rest: Vec<u64> =
+        late.iter().chain(&rest).filter_map(|m| m["event"]["seq"].as_u64()).collect();
     let all: Vec<u64> = seen.iter().chain(&rest).copied().collect();
     assert_eq!(all, (1..=all.len() as u64).collect::<Vec<_>>(), "each fact once, in order");
     // Cancelling is a command like any other.
     again.order("p2", &json!({ "prompt": { "text": "again" } })).unwrap();
     again.order("i1", &json!("interrupt")).unwrap();
     let stopped = again.until(|m| m["event"]["kind"] == "ended");
-    assert!(stopped.iter().any(|m| m["accepted"]["id"] == "i1" || m["refused"]["id"] == "i1"), "{stopped:?}");
+    assert!(
+        stopped.iter().any(|m| m["accepted"]["id"] == "i1" || m["refused"]["id"] == "i1"),
+        "{stopped:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,19 +194,26 @@ async fn what_cannot_be_done_says_so_and_changes_nothing() {
     let (status, no) = api.post("/api/sessions", &json!({ "workspace": "relative" }));
     assert!(status == 404 && no["error"].as_str().unwrap().contains("absolute path"), "{no}");
     let (status, no) = api.post("/api/sessions", &json!({ "workspace": home.dir.path() }));
-    assert!(status == 409 && no["error"].as_str().unwrap().contains("your Dunnock settings"), "{no}");
+    assert!(
+        status == 409 && no["error"].as_str().unwrap().contains("your Dunnock settings"),
+        "{no}"
+    );
     let (status, no) = api.post("/api/sessions", &json!({ "set": { "model": "nobody/none" } }));
     assert!(status == 409 && no["error"].as_str().unwrap().contains("nobody"), "{no}");
     let (status, no) = api.post("/api/sessions", &json!({ "nonsense": 1 }));
     assert!(status == 400 && no["error"].as_str().unwrap().contains("nonsense"), "{no}");
     assert_eq!(api.get("/api/sessions")["sessions"], json!([]));
     let (status, no) = api.post("/api/sessions/abcdefgh12/commands", &prompt("a", "b"));
-    assert!(status == 404 && no["error"].as_str().unwrap().contains("no session abcdefgh12"), "{no}");
+    assert!(
+        status == 404 && no["error"].as_str().unwrap().contains("no session abcdefgh12"),
+        "{no}"
+    );
     assert_eq!(api.ask("GET", "/api/nothing", None).unwrap().status, 404);
     assert_eq!(api.ask("PATCH", "/api/sessions", Some(&json!({}))).unwrap().status, 405);
     // A blob of another session is not given out by asking for it here.
     let id = api.make(&json!({}));
-    let heard = api.ask("GET", &format!("/api/sessions/{id}/blobs/{}", "0".repeat(64)), None).unwrap();
+    let heard =
+        api.ask("GET", &format!("/api/sessions/{id}/blobs/{}", "0".repeat(64)), None).unwrap();
     assert_eq!(heard.status, 404, "{}", heard.body);
 }
 
@@ -196,7 +227,10 @@ async fn a_reader_waits_for_the_next_fact_and_takes_nothing_over() {
     let before = api.get(&format!("/api/sessions/{id}"));
     let began = Instant::now();
     let after = api.get(&format!("/api/sessions/{id}?from={}&wait=1", before["seq"]));
-    assert!(began.elapsed() > Duration::from_millis(900) && after["events"] == json!([]), "{after}");
+    assert!(
+        began.elapsed() > Duration::from_millis(900) && after["events"] == json!([]),
+        "{after}"
+    );
     assert_eq!(after["seq"], before["seq"], "looking makes no fact");
     let mut other = serve.api();
     let (path, from) = (format!("/api/sessions/{id}"), before["seq"].clone());
@@ -216,14 +250,24 @@ async fn a_reader_waits_for_the_next_fact_and_takes_nothing_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_goes_on_by_itself_and_a_whole_output_can_be_had() {
     let long = "seq 1 5000";
-    let server =
-        ScriptedServer::start(vec![shell(long), Say::text("Counted.").into(), Say::text("Forked.").into()]).await;
+    let server = ScriptedServer::start(vec![
+        shell(long),
+        Say::text("Counted.").into(),
+        Say::text("Forked.").into(),
+    ])
+    .await;
     let home = Home::with(&server);
     let serve = Serve::start(&home);
     let mut api = serve.api();
     let id = api.make(&json!({ "prompt": "count" }));
     let view = api.until(&id, &["done"]);
-    let full = view["events"].as_array().unwrap().iter().find_map(|f| f["body"]["full"].as_str()).unwrap().to_owned();
+    let full = view["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find_map(|f| f["body"]["full"].as_str())
+        .unwrap()
+        .to_owned();
     let heard = api.ask("GET", &format!("/api/sessions/{id}/blobs/{full}"), None).unwrap();
     assert_eq!(heard.status, 200);
     assert!(heard.body.starts_with("1\n2\n") && heard.body.ends_with("5000\n"));
@@ -231,9 +275,16 @@ async fn a_fork_goes_on_by_itself_and_a_whole_output_can_be_had() {
     let (status, forked) = api.post(&format!("/api/sessions/{id}/fork"), &json!({}));
     assert_eq!(status, 201, "{forked}");
     let other = forked["id"].as_str().unwrap();
-    assert_eq!(api.post(&format!("/api/sessions/{other}/commands"), &prompt("p", "and now?")).0, 200);
+    assert_eq!(
+        api.post(&format!("/api/sessions/{other}/commands"), &prompt("p", "and now?")).0,
+        200
+    );
     api.until(other, &["done"]);
-    assert_eq!(api.get(&format!("/api/sessions/{id}"))["seq"], view["seq"], "the first one stays as it was");
+    assert_eq!(
+        api.get(&format!("/api/sessions/{id}"))["seq"],
+        view["seq"],
+        "the first one stays as it was"
+    );
 }
 
 /// Holds W1: the port is 5000, or the next that is free.
@@ -241,13 +292,15 @@ async fn a_fork_goes_on_by_itself_and_a_whole_output_can_be_had() {
 async fn w1_a_port_that_is_taken_is_passed_over_and_one_that_was_named_is_not() {
     let _ours_or_somebodys = std::net::TcpListener::bind("127.0.0.1:5000");
     let homes = [Home::empty(), Home::empty()];
-    let servers = homes.each_ref().map(|home| Serve::with(home.command(&["serve", "--json"]))).map(|serve| {
-        assert!((5001..=5020).contains(&serve.at.port()), "{}", serve.at);
-        serve
-    });
+    let servers =
+        homes.each_ref().map(|home| Serve::with(home.command(&["serve", "--json"]))).map(|serve| {
+            assert!((5001..=5020).contains(&serve.at.port()), "{}", serve.at);
+            serve
+        });
     assert_ne!(servers[0].at, servers[1].at);
     let port = servers[1].at.port().to_string();
-    let mut named = homes[0].command(&["serve", "--port", &port]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut named =
+        homes[0].command(&["serve", "--port", &port]).stderr(Stdio::piped()).spawn().unwrap();
     let began = Instant::now();
     while named.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(20));
@@ -255,7 +308,10 @@ async fn w1_a_port_that_is_taken_is_passed_over_and_one_that_was_named_is_not() 
     let _ = named.kill(); // one that serves all the same
     let named = named.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&named.stderr).into_owned();
-    assert!(named.status.code() == Some(2) && told.contains("Choose another with --port"), "{told}");
+    assert!(
+        named.status.code() == Some(2) && told.contains("Choose another with --port"),
+        "{told}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -278,7 +334,8 @@ async fn other_machines_come_in_by_the_password_and_are_told_what_it_means() {
     let login = |word: &str| {
         let body = json!({ "password": word }).to_string();
         let head = format!(
-            "POST /api/login HTTP/1.1\r\nhost: {at}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "POST /api/login HTTP/1.1\r\nhost: {at}\r\ncontent-type: \
+             application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
         dunnock_testkit::web::raw(at, format!("{head}{body}").as_bytes())
@@ -292,12 +349,17 @@ async fn other_machines_come_in_by_the_password_and_are_told_what_it_means() {
     );
     let get = |host: &str| {
         let words = format!(
-            "GET /api/sessions HTTP/1.1\r\nhost: {host}\r\ncookie: {cookie}\r\nx-dunnock-token: {token}\r\n\r\n"
+            "GET /api/sessions HTTP/1.1\r\nhost: {host}\r\ncookie: {cookie}\r\nx-dunnock-token: \
+             {token}\r\n\r\n"
         );
         dunnock_testkit::web::raw(at, words.as_bytes()).status
     };
     assert_eq!(get(&at.to_string()), 200);
-    assert_eq!(get(&format!("other.test:{}", at.port())), 421, "a name is not the address that was connected to");
+    assert_eq!(
+        get(&format!("other.test:{}", at.port())),
+        421,
+        "a name is not the address that was connected to"
+    );
     for _ in 0..4 {
         login("wrong");
     }
@@ -306,5 +368,9 @@ async fn other_machines_come_in_by_the_password_and_are_told_what_it_means() {
     assert_eq!(get(&at.to_string()), 200, "who is in stays in");
     let _ = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     let told = crate::told(child.wait_with_output().unwrap());
-    assert!(told.err.contains("can run commands as you") && told.err.contains("ssh -L"), "{}", told.err);
+    assert!(
+        told.err.contains("can run commands as you") && told.err.contains("ssh -L"),
+        "{}",
+        told.err
+    );
 }

@@ -25,14 +25,22 @@ async fn world() -> (ScriptedServer, Home, Serve) {
 
 async fn run(home: &Home, serve: &Serve, program: &str, args: &[&str]) -> crate::Ran {
     let mut command = home.command_of(program.as_ref(), args);
-    command.env("DUNNOCK_URL", format!("http://{}", serve.at)).env("DUNNOCK_TOKEN_FILE", &serve.token_file);
+    command
+        .env("DUNNOCK_URL", format!("http://{}", serve.at))
+        .env("DUNNOCK_TOKEN_FILE", &serve.token_file);
     crate::ran(command).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_python_client_of_the_docs_follows_and_answers_a_session() {
     let (_server, home, serve) = world().await;
-    let ran = run(&home, &serve, "python3", &[docs("dunnock_client.py").to_str().unwrap(), "what is set?"]).await;
+    let ran = run(
+        &home,
+        &serve,
+        "python3",
+        &[docs("dunnock_client.py").to_str().unwrap(), "what is set?"],
+    )
+    .await;
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
     assert!(ran.out.contains("There is one setting."), "{}", ran.out);
     assert!(ran.err.contains("cat .env") && ran.err.contains("done"), "{}", ran.err);
@@ -41,7 +49,8 @@ async fn the_python_client_of_the_docs_follows_and_answers_a_session() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_curl_client_of_the_docs_follows_and_answers_a_session() {
     let (_server, home, serve) = world().await;
-    let ran = run(&home, &serve, "bash", &[docs("session.sh").to_str().unwrap(), "what is set?"]).await;
+    let ran =
+        run(&home, &serve, "bash", &[docs("session.sh").to_str().unwrap(), "what is set?"]).await;
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
     assert!(ran.out.contains("There is one setting."), "{}", ran.out);
     assert!(ran.err.contains("cat .env"), "{}", ran.err);

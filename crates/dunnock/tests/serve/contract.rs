@@ -27,9 +27,13 @@ fn the_openapi_document_is_fresh() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn schemathesis_finds_no_server_error_and_no_breach_of_contract() {
-    let brain = |_: dunnock_testkit::speech::Wire, _: &Value| -> Served { Say::text("Done.").into() };
-    let server =
-        ScriptedServer::with(Vec::new(), Rules { brain: Some(Brain(Arc::new(brain))), ..Rules::default() }).await;
+    let brain =
+        |_: dunnock_testkit::speech::Wire, _: &Value| -> Served { Say::text("Done.").into() };
+    let server = ScriptedServer::with(
+        Vec::new(),
+        Rules { brain: Some(Brain(Arc::new(brain))), ..Rules::default() },
+    )
+    .await;
     let home = Home::with(&server);
     home.put("a.txt", "x\n");
     let serve = Serve::start(&home);
@@ -40,21 +44,33 @@ async fn schemathesis_finds_no_server_error_and_no_breach_of_contract() {
     let most = std::env::var("DUNNOCK_EXAMPLES").unwrap_or_else(|_| "12".into());
     let url = format!("http://{}", serve.at);
     // Who it is, a session that is there, and no waiting for events that never come.
-    let config =
-        format!("[auth.openapi]\nbearer = {{ bearer = \"{}\" }}\n[parameters]\nid = \"{id}\"\nwait = 0\n", serve.token);
+    let config = format!(
+        "[auth.openapi]\nbearer = {{ bearer = \"{}\" }}\n[parameters]\nid = \"{id}\"\nwait = 0\n",
+        serve.token
+    );
     let file = home.dir.path().join("schemathesis.toml");
     std::fs::write(&file, config).unwrap();
     let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/openapi.json");
     let mut command = Command::new(&program);
     command.args(["--config-file", file.to_str().unwrap(), "run", document, "--url", &url]);
-    command.args(["--seed", "1", "--max-examples", &most, "--checks", "all", "--phases", "examples,coverage,fuzzing"]);
+    command.args([
+        "--seed",
+        "1",
+        "--max-examples",
+        &most,
+        "--checks",
+        "all",
+        "--phases",
+        "examples,coverage,fuzzing",
+    ]);
     // A channel is no request.
     command.args(["--exclude-path", "/api/sessions/{id}/live", "--exclude-path", "/api/feed"]);
     command.args(["--suppress-health-check", "all", "--no-color"]);
     command.args(["--continue-on-failure", "--request-timeout", "20"]).current_dir(home.dir.path());
     let ran = tokio::task::spawn_blocking(move || command.output()).await.unwrap();
-    let ran =
-        ran.unwrap_or_else(|e| unreachable!("{program}: {e}; pip install schemathesis, or name it in SCHEMATHESIS"));
+    let ran = ran.unwrap_or_else(|e| {
+        unreachable!("{program}: {e}; pip install schemathesis, or name it in SCHEMATHESIS")
+    });
     let said = String::from_utf8_lossy(&ran.stdout).into_owned();
     let tail: Vec<&str> = said.lines().rev().take(40).collect();
     tail.into_iter().rev().for_each(|line| println!("{line}"));

@@ -1,4 +1,5 @@
-//! One session, several doors: terminal and HTTP at the same time, and a server that dies (R22, R23).
+//! One session, several doors: terminal and HTTP at the same time, and a server that dies (R22,
+//! R23).
 
 use super::{Serve, kinds, reply, shell};
 use crate::Home;
@@ -21,15 +22,25 @@ fn first_session(api: &mut dunnock_testkit::web::Api) -> String {
 /// Holds A1: a session of the terminal over HTTP.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_in_a_terminal_is_listed_followed_answered_and_steered_over_http() {
-    let script = vec![shell("cat .env"), Served::from(Say::text("Nearly.")).gated(), Say::text("Both done.").into()];
+    let script = vec![
+        shell("cat .env"),
+        Served::from(Say::text("Nearly.")).gated(),
+        Say::text("Both done.").into(),
+    ];
     let server = ScriptedServer::start(script).await;
     let home = Home::with(&server);
     home.put(".env", "A=1\n");
     let serve = Serve::start(&home);
     // At a terminal, so that it waits for an answer instead of parking.
-    let mut run = home
-        .command_of("script".as_ref(), &["-qec", &format!("{} run 'do it'", crate::program().display()), "/dev/null"]);
-    let mut run = run.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut run = home.command_of(
+        "script".as_ref(),
+        &["-qec", &format!("{} run 'do it'", crate::program().display()), "/dev/null"],
+    );
+    let mut run = run
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut api = serve.api();
     let id = first_session(&mut api);
     let view = api.until(&id, &["waiting"]);
@@ -48,11 +59,20 @@ async fn a_run_in_a_terminal_is_listed_followed_answered_and_steered_over_http()
     assert_eq!(rest.last().unwrap()["event"]["kind"], "ended", "{rest:?}");
     assert_eq!(run.wait().unwrap().code(), Some(0), "the terminal saw the same end");
     let view = api.until(&id, &["done"]);
-    let taken: Vec<&Value> =
-        view["events"].as_array().unwrap().iter().filter(|f| f["kind"] == "owner_changed").collect();
-    let ended = view["events"].as_array().unwrap().iter().find(|f| f["kind"] == "ended").unwrap()["seq"].as_u64();
+    let taken: Vec<&Value> = view["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|f| f["kind"] == "owner_changed")
+        .collect();
+    let ended =
+        view["events"].as_array().unwrap().iter().find(|f| f["kind"] == "ended").unwrap()["seq"]
+            .as_u64();
     let others = taken.iter().skip(1).all(|f| f["seq"].as_u64() > ended);
-    assert!(others, "driven by the terminal to its end, and by the server at most after that: {taken:?}");
+    assert!(
+        others,
+        "driven by the terminal to its end, and by the server at most after that: {taken:?}"
+    );
     assert_eq!(kinds(&view).iter().filter(|k| *k == "replied").count(), 1);
     assert_eq!(kinds(&view).iter().filter(|k| *k == "prompted").count(), 2);
 }
@@ -60,7 +80,11 @@ async fn a_run_in_a_terminal_is_listed_followed_answered_and_steered_over_http()
 /// Holds A1: a session of the server in a terminal.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_of_the_server_is_listed_followed_answered_and_steered_in_a_terminal() {
-    let script = vec![shell("cat .env"), Served::from(Say::text("Nearly.")).gated(), Say::text("Both done.").into()];
+    let script = vec![
+        shell("cat .env"),
+        Served::from(Say::text("Nearly.")).gated(),
+        Say::text("Both done.").into(),
+    ];
     let server = ScriptedServer::start(script).await;
     let home = Home::with(&server);
     home.put(".env", "A=1\n");
@@ -82,7 +106,12 @@ async fn a_session_of_the_server_is_listed_followed_answered_and_steered_in_a_te
     // Steered from a terminal while the server's model speaks.
     let steer = home.start(&["resume", &id, "--prompt", "and the other one"]);
     let end = Instant::now() + Duration::from_secs(60);
-    while kinds(&api.get(&format!("/api/sessions/{id}"))).iter().filter(|k| *k == "prompted").count() < 2 {
+    while kinds(&api.get(&format!("/api/sessions/{id}")))
+        .iter()
+        .filter(|k| *k == "prompted")
+        .count()
+        < 2
+    {
         assert!(Instant::now() < end, "the prompt did not reach the server");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -91,7 +120,11 @@ async fn a_session_of_the_server_is_listed_followed_answered_and_steered_in_a_te
     let told = crate::told(steer.wait_with_output().unwrap());
     assert!(told.code == 0 && told.out.contains("Both done."), "{told:?}");
     assert_eq!(follow.wait().unwrap().code(), Some(0));
-    assert_eq!(kinds(&view).iter().filter(|k| *k == "owner_changed").count(), 1, "the server drove it all along");
+    assert_eq!(
+        kinds(&view).iter().filter(|k| *k == "owner_changed").count(),
+        1,
+        "the server drove it all along"
+    );
     drop(live);
 }
 
@@ -109,7 +142,10 @@ async fn r23_a_question_survives_the_server_and_one_answer_counts() {
     let serve = Serve::start(&home);
     let mut api = serve.api();
     let after = api.until(&id, &["waiting"]);
-    assert_eq!(after["questions"], before["questions"], "the same question, with the same id and hash");
+    assert_eq!(
+        after["questions"], before["questions"],
+        "the same question, with the same id and hash"
+    );
     let commands = format!("/api/sessions/{id}/commands");
     let mut clients: Vec<_> = (0..4).map(|_| serve.api()).collect();
     let answers: Vec<u16> = std::thread::scope(|scope| {
@@ -117,7 +153,8 @@ async fn r23_a_question_survives_the_server_and_one_answer_counts() {
             let order = reply(&format!("r{n}"), &after, if n % 2 == 0 { "yes" } else { "no" });
             api.post(&commands, &order).0
         };
-        let all: Vec<_> = clients.iter_mut().enumerate().map(|pair| scope.spawn(move || one(pair))).collect();
+        let all: Vec<_> =
+            clients.iter_mut().enumerate().map(|pair| scope.spawn(move || one(pair))).collect();
         all.into_iter().map(|one| one.join().unwrap()).collect()
     });
     assert_eq!(answers.iter().filter(|s| **s == 200).count(), 1, "{answers:?}");
@@ -128,7 +165,8 @@ async fn r23_a_question_survives_the_server_and_one_answer_counts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r22_a_client_that_is_gone_and_a_server_that_is_killed_lose_nothing() {
-    let script = vec![shell("echo one >> log.txt"), Served::from(Say::text("Slowly, slowly.")).gated()];
+    let script =
+        vec![shell("echo one >> log.txt"), Served::from(Say::text("Slowly, slowly.")).gated()];
     let server = ScriptedServer::start(script).await;
     let home = Home::with(&server);
     let serve = Serve::start(&home);
@@ -149,7 +187,10 @@ async fn r22_a_client_that_is_gone_and_a_server_that_is_killed_lose_nothing() {
     let mut api = serve.api();
     let view = api.get(&format!("/api/sessions/{id}"));
     assert!(view["seq"].as_u64().unwrap() >= last, "what was seen is there");
-    assert_eq!(view["events"].as_array().unwrap().iter().filter(|f| f["cause"] == "input p").count(), 1);
+    assert_eq!(
+        view["events"].as_array().unwrap().iter().filter(|f| f["cause"] == "input p").count(),
+        1
+    );
     // Whoever comes back finds it going on, from where they were.
     let mut live = api.live(&id, last).ok().unwrap();
     server.open_gate(1000);
@@ -161,8 +202,11 @@ async fn r22_a_client_that_is_gone_and_a_server_that_is_killed_lose_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_ends_leaves_nothing_and_what_ran_goes_on_later() {
-    let server =
-        ScriptedServer::start(vec![shell("sleep 30 & echo $! > pid; sleep 30"), Say::text("Over.").into()]).await;
+    let server = ScriptedServer::start(vec![
+        shell("sleep 30 & echo $! > pid; sleep 30"),
+        Say::text("Over.").into(),
+    ])
+    .await;
     let home = Home::with(&server);
     let serve = Serve::start(&home);
     let (mut api, file) = (serve.api(), serve.token_file.clone());
@@ -174,13 +218,22 @@ async fn a_server_that_ends_leaves_nothing_and_what_ran_goes_on_later() {
     }
     let began = Instant::now();
     assert_eq!(serve.end(), 0);
-    dunnock_testkit::timing::figure("a server with work under way ends", began.elapsed(), Duration::from_secs(10));
+    dunnock_testkit::timing::figure(
+        "a server with work under way ends",
+        began.elapsed(),
+        Duration::from_secs(10),
+    );
     assert!(!file.exists(), "the token is gone");
-    let left: Vec<_> = std::fs::read_dir(file.parent().unwrap()).unwrap().flatten().map(|e| e.file_name()).collect();
+    let left: Vec<_> = std::fs::read_dir(file.parent().unwrap())
+        .unwrap()
+        .flatten()
+        .map(|e| e.file_name())
+        .collect();
     assert!(left.is_empty(), "{left:?}");
     let serve = Serve::start(&home);
     let mut api = serve.api();
     let view = api.get(&format!("/api/sessions/{id}"));
-    let outcome = view["events"].as_array().unwrap().iter().find(|f| f["kind"] == "finished").unwrap();
+    let outcome =
+        view["events"].as_array().unwrap().iter().find(|f| f["kind"] == "finished").unwrap();
     assert_eq!(outcome["body"]["outcome"], "interrupted", "{outcome:#}");
 }

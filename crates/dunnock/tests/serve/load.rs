@@ -1,4 +1,5 @@
-//! Many sessions at once, against bare loops in the same run. A share of it here; all of it by `cargo xtask long load`.
+//! Many sessions at once, against bare loops in the same run. A share of it here; all of it by
+//! `cargo xtask long load`.
 
 use super::Serve;
 use crate::Home;
@@ -23,11 +24,16 @@ fn load(sessions: usize, steps: usize, sandbox: &str) -> Value {
     let (instrument, floor) = (beside("dunnock-load"), beside("dunnock-floor"));
     assert!(instrument.exists() && floor.exists(), "build the whole workspace first");
     let mut command = Command::new(instrument);
-    command.arg(crate::program()).arg(floor).args([&sessions.to_string(), &steps.to_string(), sandbox]);
+    command.arg(crate::program()).arg(floor).args([
+        &sessions.to_string(),
+        &steps.to_string(),
+        sandbox,
+    ]);
     let ran = command.output().unwrap();
     let told = String::from_utf8_lossy(&ran.stdout).into_owned();
     println!("load: {}", told.trim());
-    serde_json::from_str(&told).unwrap_or_else(|_| unreachable!("{told}{}", String::from_utf8_lossy(&ran.stderr)))
+    serde_json::from_str(&told)
+        .unwrap_or_else(|_| unreachable!("{told}{}", String::from_utf8_lossy(&ran.stderr)))
 }
 
 #[test]
@@ -44,22 +50,32 @@ fn load_of_many_sessions_at_once_loses_none() {
     }
 }
 
-/// A model that wants one command and then says something; or, asked to wait, something that must be asked about.
+/// A model that wants one command and then says something; or, asked to wait, something that must
+/// be asked about.
 async fn model() -> ScriptedServer {
     let brain = |_: dunnock_testkit::speech::Wire, request: &Value| -> Served {
         let messages = request["messages"].as_array().unwrap();
-        let asked = messages.iter().rev().find_map(|m| (m["role"] == "user").then(|| m["content"].to_string()));
-        match (messages.last().unwrap()["role"] == "tool", asked.is_some_and(|text| text.contains("wait"))) {
+        let asked = messages
+            .iter()
+            .rev()
+            .find_map(|m| (m["role"] == "user").then(|| m["content"].to_string()));
+        match (
+            messages.last().unwrap()["role"] == "tool",
+            asked.is_some_and(|text| text.contains("wait")),
+        ) {
             (true, _) => Say::text("Done.").into(),
             (false, true) => Say::calls(&[("shell", r#"{"command":"cat .env"}"#)]).into(),
-            (false, false) => Say::calls(&[("shell", r#"{"command":"echo one >> log.txt"}"#)]).into(),
+            (false, false) => {
+                Say::calls(&[("shell", r#"{"command":"echo one >> log.txt"}"#)]).into()
+            }
         }
     };
     let rules = Rules { brain: Some(Brain(Arc::new(brain))), ..Rules::default() };
     ScriptedServer::with(Vec::new(), rules).await
 }
 
-/// What the server holds open: files, pipes and locks; and connections, of which some wait for the next request.
+/// What the server holds open: files, pipes and locks; and connections, of which some wait for the
+/// next request.
 fn descriptors(serve: &Serve) -> (usize, usize) {
     let open = std::fs::read_dir(format!("/proc/{}/fd", serve.pid())).unwrap().flatten();
     let all: Vec<_> = open.filter_map(|fd| std::fs::read_link(fd.path()).ok()).collect();
@@ -76,7 +92,9 @@ fn make(serve: &Serve, sessions: usize, prompt: &str) {
         for n in 0..8 {
             let mut api = serve.api();
             let share = sessions / 8 + usize::from(n < sessions % 8);
-            scope.spawn(move || (0..share).for_each(|_| drop(api.make(&json!({ "prompt": prompt })))));
+            scope.spawn(move || {
+                (0..share).for_each(|_| drop(api.make(&json!({ "prompt": prompt }))))
+            });
         }
     });
     let mut api = serve.api();
@@ -108,11 +126,16 @@ async fn parked_sessions_cost_no_memory() {
         let (after, open_after) = (serve.memory_kb(), descriptors(&serve));
         let each = after.saturating_sub(before) as f64 / parked as f64;
         println!(
-            "{parked} parked sessions: {before} kB before, {after} kB after, {each:.2} kB each; {open:?} and {open_after:?} descriptors (files, connections)"
+            "{parked} parked sessions: {before} kB before, {after} kB after, {each:.2} kB each; \
+             {open:?} and {open_after:?} descriptors (files, connections)"
         );
         let waiting = serve.api().get("/api/sessions?limit=1000");
-        assert!(waiting["sessions"].as_array().unwrap().iter().all(|row| row["state"] == "waiting"), "not all wait");
-        // The first many make room that the next ones use again: what counts is that it does not grow with their number.
+        assert!(
+            waiting["sessions"].as_array().unwrap().iter().all(|row| row["state"] == "waiting"),
+            "not all wait"
+        );
+        // The first many make room that the next ones use again: what counts is that it does not
+        // grow with their number.
         assert!(after.saturating_sub(before) < 12 << 10, "{before} kB became {after} kB");
         assert!(
             open_after.0 <= open.0 + 6 && open_after.1 <= CONNECTIONS,
@@ -144,14 +167,19 @@ async fn r24_memory_and_descriptors_stay_flat() {
             told.push((serve.memory_kb(), descriptors(&serve), size()));
         }
     });
-    println!("R24, {rounds} rounds of {each} sessions (kB of memory, descriptors, bytes of the database):");
+    println!(
+        "R24, {rounds} rounds of {each} sessions (kB of memory, descriptors, bytes of the \
+         database):"
+    );
     told.iter().for_each(|(memory, open, bytes)| println!("  {memory} {open:?} {bytes}"));
     let (early, late) = (&told[rounds / 2 - 1], &told[rounds - 1]);
     assert!(late.0 <= early.0 + early.0 / 8 + 2048, "memory grows: {told:?}");
     // The database is now and then folded back by a connection of its own, for a moment.
     assert!(late.1.0 <= early.1.0 + 6 && late.1.1 <= CONNECTIONS, "descriptors grow: {told:?}");
     // The write-ahead log lies beside and is folded back now and then: what counts is the trend.
-    let (first, second) =
-        (early.2 as f64 / (rounds / 2) as f64, late.2.saturating_sub(early.2) as f64 / (rounds / 2) as f64);
+    let (first, second) = (
+        early.2 as f64 / (rounds / 2) as f64,
+        late.2.saturating_sub(early.2) as f64 / (rounds / 2) as f64,
+    );
     assert!(second <= first * 1.5 + 100_000.0, "the database grows faster and faster: {told:?}");
 }

@@ -1,4 +1,5 @@
-//! Many clients on one session: one decision per call, nothing lost, losers get a conflict (R7); and many that only look.
+//! Many clients on one session: one decision per call, nothing lost, losers get a conflict (R7);
+//! and many that only look.
 
 use super::{Serve, prompt};
 use crate::Home;
@@ -79,13 +80,17 @@ fn choose(dice: &mut Dice, view: &Value, text: &str) -> Value {
 /// One client: looks and commands at random, over HTTP or a live channel.
 fn client(n: usize, mut api: Api, session: &str, rounds: usize) -> Vec<Op> {
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ ((n as u64 + 1) * 7_919));
-    let mut live: Option<Live> = n.is_multiple_of(2).then(|| api.live(session, u64::MAX >> 12).ok().unwrap());
+    let mut live: Option<Live> =
+        n.is_multiple_of(2).then(|| api.live(session, u64::MAX >> 12).ok().unwrap());
     let (mut ops, mut view) = (Vec::new(), Value::Null);
     for round in 0..rounds {
         let began = Instant::now();
         if view.is_null() || dice.roll(3) == 0 {
             view = api.get(&format!("/api/sessions/{session}?from=900000000"));
-            let what = What::Look { seq: view["seq"].as_u64().unwrap(), version: view["version"].as_u64().unwrap() };
+            let what = What::Look {
+                seq: view["seq"].as_u64().unwrap(),
+                version: view["version"].as_u64().unwrap(),
+            };
             ops.push(Op { began, ended: Instant::now(), what });
             continue;
         }
@@ -110,7 +115,9 @@ fn by_http(api: &mut Api, session: &str, order: &Value) -> Came {
     let (status, answer) = api.post(&format!("/api/sessions/{session}/commands"), order);
     match status {
         200 => Came::Taken(answer["seq"].as_u64().unwrap()),
-        409 => Came::Refused(answer["reason"].clone(), answer["session"]["version"].as_u64().unwrap()),
+        409 => {
+            Came::Refused(answer["reason"].clone(), answer["session"]["version"].as_u64().unwrap())
+        }
         _ => unreachable!("{status}: {answer}"),
     }
 }
@@ -138,7 +145,9 @@ fn check(ops: &[Op], facts: &[Value]) -> Result<BTreeMap<&'static str, usize>, S
     let (mut version_at, mut state) = (vec![0u64], dunnock_core::State::default());
     for fact in facts {
         let record: dunnock_proto::Record = serde_json::from_value(fact.clone()).unwrap();
-        let dunnock_proto::Decoded::Known(event) = record.decode() else { return Err(format!("unknown: {fact}")) };
+        let dunnock_proto::Decoded::Known(event) = record.decode() else {
+            return Err(format!("unknown: {fact}"));
+        };
         dunnock_core::apply(&mut state, &event);
         version_at.push(state.version);
         let (seq, cause) = (fact["seq"].as_u64().unwrap(), fact["cause"].as_str().unwrap());
@@ -157,13 +166,17 @@ fn check(ops: &[Op], facts: &[Value]) -> Result<BTreeMap<&'static str, usize>, S
     for op in ops {
         match &op.what {
             What::Order { id, expect, came: Came::Taken(seq) } => {
-                let (first, last) = *made.get(id.as_str()).ok_or(format!("{id} was taken and is not in the log"))?;
+                let (first, last) = *made
+                    .get(id.as_str())
+                    .ok_or(format!("{id} was taken and is not in the log"))?;
                 if !(first..=last).contains(seq) {
                     return Err(format!("{id} was told {seq}, and made {first} to {last}"));
                 }
                 let before = version_at[first as usize - 1];
                 if expect.is_some_and(|v| v != before) {
-                    return Err(format!("{id} expected version {expect:?} and was taken at {before}"));
+                    return Err(format!(
+                        "{id} expected version {expect:?} and was taken at {before}"
+                    ));
                 }
                 taken.insert(id);
                 points.push((op, first, last));
@@ -175,10 +188,15 @@ fn check(ops: &[Op], facts: &[Value]) -> Result<BTreeMap<&'static str, usize>, S
                 }
                 let stale = why.get("stale").is_some();
                 if stale && expect == &Some(*version) {
-                    return Err(format!("{id} was refused as stale at the version that it expected"));
+                    return Err(format!(
+                        "{id} was refused as stale at the version that it expected"
+                    ));
                 }
                 // The version that was told stood from its event until the next of a person's.
-                let from = version_at.iter().position(|v| v == version).ok_or(format!("{id}: no version {version}"))?;
+                let from = version_at
+                    .iter()
+                    .position(|v| v == version)
+                    .ok_or(format!("{id}: no version {version}"))?;
                 let to = version_at.iter().rposition(|v| v == version).unwrap_or(from);
                 points.push((op, from as u64, to as u64));
                 *counts.entry(if stale { "stale" } else { "refused" }).or_default() += 1;
@@ -209,7 +227,9 @@ fn check(ops: &[Op], facts: &[Value]) -> Result<BTreeMap<&'static str, usize>, S
             next += 1;
         }
         if latest > *to {
-            return Err(format!("{op:?} is bound to fact {to} at most, and {latest} was there before it began"));
+            return Err(format!(
+                "{op:?} is bound to fact {to} at most, and {latest} was there before it began"
+            ));
         }
     }
     Ok(counts)
@@ -218,7 +238,8 @@ fn check(ops: &[Op], facts: &[Value]) -> Result<BTreeMap<&'static str, usize>, S
 /// Holds W3: many clients, one order, nothing overwritten.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn r7_eight_clients_ten_thousand_operations_one_order() {
-    let rounds: usize = std::env::var("DUNNOCK_R7").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000) / 8;
+    let rounds: usize =
+        std::env::var("DUNNOCK_R7").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000) / 8;
     let server = asking().await;
     let home = Home::with(&server);
     home.put(".env", "A=1\n");
@@ -235,7 +256,10 @@ async fn r7_eight_clients_ten_thousand_operations_one_order() {
             clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
         })
     });
-    api.post(&format!("/api/sessions/{id}/commands"), &json!({ "id": "last", "command": "interrupt" }));
+    api.post(
+        &format!("/api/sessions/{id}/commands"),
+        &json!({ "id": "last", "command": "interrupt" }),
+    );
     let mut facts: Vec<Value> = Vec::new();
     loop {
         let share = api.get(&format!("/api/sessions/{id}?from={}", facts.len()));
@@ -310,8 +334,9 @@ async fn two_hundred_clients_receive_every_frame_in_order() {
     let serve = Serve::start(&home);
     let mut api = serve.api();
     let id = api.make(&json!({}));
-    let mut clients: Vec<Live> =
-        (0..200).map(|n| api.live(&id, 0).unwrap_or_else(|no| unreachable!("client {n}: {no:?}"))).collect();
+    let mut clients: Vec<Live> = (0..200)
+        .map(|n| api.live(&id, 0).unwrap_or_else(|no| unreachable!("client {n}: {no:?}")))
+        .collect();
     assert_eq!(api.post(&format!("/api/sessions/{id}/commands"), &prompt("p", "count")).0, 200);
     server.open_gate(100_000);
     let heard: Vec<(Vec<u64>, String)> = tokio::task::block_in_place(|| {
@@ -322,7 +347,10 @@ async fn two_hundred_clients_receive_every_frame_in_order() {
                 let said: Vec<(u64, &str)> = all
                     .iter()
                     .filter_map(|m| {
-                        Some((m["delta"]["text"]["offset"].as_u64()?, m["delta"]["text"]["text"].as_str()?))
+                        Some((
+                            m["delta"]["text"]["offset"].as_u64()?,
+                            m["delta"]["text"]["text"].as_str()?,
+                        ))
                     })
                     .collect();
                 let mut at = 0;
@@ -332,22 +360,31 @@ async fn two_hundred_clients_receive_every_frame_in_order() {
                 }
                 (seqs, said.into_iter().map(|(_, text)| text).collect())
             };
-            let all: Vec<_> = clients.iter_mut().map(|live| scope.spawn(move || one(live))).collect();
+            let all: Vec<_> =
+                clients.iter_mut().map(|live| scope.spawn(move || one(live))).collect();
             all.into_iter().map(|one| one.join().unwrap()).collect()
         })
     });
     let (first, _) = &heard[0];
     assert_eq!(*first, (1..=first.len() as u64).collect::<Vec<_>>());
-    assert!(heard.iter().all(|(seqs, text)| seqs == first && text.trim() == words.trim()), "not all heard the same");
-    println!("200 clients: {} facts and {} bytes of words each, in order", first.len(), words.len());
+    assert!(
+        heard.iter().all(|(seqs, text)| seqs == first && text.trim() == words.trim()),
+        "not all heard the same"
+    );
+    println!(
+        "200 clients: {} facts and {} bytes of words each, in order",
+        first.len(),
+        words.len()
+    );
 }
 
-/// What was read for a row of the list may be younger than the row. Kept as fresh, it showed a session at work for good that had ended
-/// meanwhile.
+/// What was read for a row of the list may be younger than the row. Kept as fresh, it showed a
+/// session at work for good that had ended meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_feed_says_of_every_session_that_it_ended() {
     const SESSIONS: usize = 90;
-    let server = ScriptedServer::start((0..SESSIONS).map(|_| Say::text("Done.").into()).collect()).await;
+    let server =
+        ScriptedServer::start((0..SESSIONS).map(|_| Say::text("Done.").into()).collect()).await;
     let home = Home::with(&server);
     let serve = Serve::start(&home);
     let key = format!("authorization: Bearer {}\r\n", serve.token);

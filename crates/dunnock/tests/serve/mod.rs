@@ -1,4 +1,5 @@
-//! The server, as programs meet it: the real binary, real sockets, a scripted model behind real HTTP.
+//! The server, as programs meet it: the real binary, real sockets, a scripted model behind real
+//! HTTP.
 
 mod agent;
 mod api;
@@ -67,7 +68,9 @@ impl Serve {
 
     pub fn memory_kb(&self) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        text.lines().find_map(|l| l.strip_prefix("VmRSS:")?.trim().strip_suffix("kB")?.trim().parse().ok()).unwrap()
+        text.lines()
+            .find_map(|l| l.strip_prefix("VmRSS:")?.trim().strip_suffix("kB")?.trim().parse().ok())
+            .unwrap()
     }
 }
 
@@ -96,5 +99,10 @@ pub fn reply(id: &str, view: &Value, answer: &str) -> Value {
 
 /// The kinds of the events of a session.
 pub fn kinds(view: &Value) -> Vec<String> {
-    view["events"].as_array().unwrap().iter().map(|fact| fact["kind"].as_str().unwrap().to_owned()).collect()
+    view["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|fact| fact["kind"].as_str().unwrap().to_owned())
+        .collect()
 }
