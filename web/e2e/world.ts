@@ -219,7 +219,7 @@ export class World {
       await gone;
     }
     await this.model.stop();
-    rmSync(this.home, { recursive: true, force: true });
+    rmSync(this.home, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
 }
 

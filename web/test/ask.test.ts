@@ -137,12 +137,12 @@ describe('what is shown', () => {
 
   test('other questions are shown in words, with their own labels', () => {
     const q = shown(
-      plain({ limit: { steps: 20 } }, 'The limit of 20 steps is reached. Continue for 20 more?'),
+      plain({ limit: { steps: 20 } }, 'The step limit (20) was reached. Continue for 20 more?'),
       around,
     );
     expect(q).toMatchObject({
       kind: 'plain',
-      exact: ['The limit of 20 steps is reached. Continue for 20 more?'],
+      exact: ['The step limit (20) was reached. Continue for 20 more?'],
       yes: 'Continue',
       no: 'Stop',
       rule: null,

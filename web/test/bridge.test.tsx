@@ -168,6 +168,6 @@ test('what is said while a reply is awaited is sent with the next step', () => {
 
 test('further parts are counted', () => {
   expect([0, 1].map(furtherParts)).toEqual(['', '']);
-  expect(furtherParts(2)).toBe(' and the 1 further part next to it, in order,');
-  expect(furtherParts(4)).toBe(' and the 3 further parts next to it, in order,');
+  expect(furtherParts(2)).toBe(' and 1 more part next to it, in order,');
+  expect(furtherParts(4)).toBe(' and 3 more parts next to it, in order,');
 });

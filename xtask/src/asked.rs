@@ -68,6 +68,11 @@ fn held() -> BTreeMap<String, Vec<Held>> {
                 said.push((id.to_owned(), what.trim_end_matches('.').to_owned()));
                 continue;
             }
+            // A long comment continues on the next line.
+            if let (Some(rest), Some((_, what))) = (text.strip_prefix("/// "), said.last_mut()) {
+                *what = format!("{what} {}", rest.trim_end_matches('.'));
+                continue;
+            }
             is_test |= text.starts_with("#[test]") || text.starts_with("#[tokio::test");
             let name =
                 text.trim_start_matches("pub ").trim_start_matches("async ").strip_prefix("fn ");

@@ -1,4 +1,4 @@
-//! A planner that mends a failing test. The model is scripted, so that this can be run anywhere;
+//! A planner that fixes a failing test. The model is scripted, so that this can be run anywhere;
 //! with a real one only the endpoint differs.
 
 #![expect(clippy::expect_used, clippy::print_stdout, clippy::print_stderr, reason = "an example")]
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         let home = tempfile::tempdir().expect("a folder");
         let project = project(home.path());
         let server = scripted().await;
-        mend(home.path(), &project, &server.base_url(), launcher).await
+        fix(home.path(), &project, &server.base_url(), launcher).await
     });
     match outcome {
         Ok(outcome) => {
@@ -36,12 +36,7 @@ fn main() -> ExitCode {
     }
 }
 
-async fn mend(
-    data: &Path,
-    project: &Path,
-    url: &str,
-    launcher: Launcher,
-) -> Result<Outcome, Error> {
+async fn fix(data: &Path, project: &Path, url: &str, launcher: Launcher) -> Result<Outcome, Error> {
     let agent = Agent::open(data.join("data"), launcher)
         .endpoint("script", Endpoint::chat(url))
         .model("script/scripted")
@@ -64,7 +59,7 @@ fn project(home: &Path) -> std::path::PathBuf {
     project
 }
 
-/// Looks first, then mends.
+/// Looks first, then fixes it.
 async fn scripted() -> dunnock_testkit::server::ScriptedServer {
     use dunnock_testkit::model::Say;
     let diff = "--- a/add.py\n+++ b/add.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - \
@@ -76,10 +71,10 @@ async fn scripted() -> dunnock_testkit::server::ScriptedServer {
         .into()
     };
     let look = serde_json::json!({ "tool": "read_file", "path": "add.py" });
-    let mend = serde_json::json!({ "tool": "apply_diff", "path": "add.py", "diff": diff });
+    let edit = serde_json::json!({ "tool": "apply_diff", "path": "add.py", "diff": diff });
     dunnock_testkit::server::ScriptedServer::start(vec![
         plan("I look.", look),
-        plan("It subtracts.", mend),
+        plan("It subtracts.", edit),
     ])
     .await
 }

@@ -11,7 +11,7 @@ fn the_limit_is_a_question_for_somebody_and_an_end_for_nobody() {
     assert!(alone.out.ends_with("ended Limit None held\n"), "{}", alone.out);
     let asked = play(Config { max_steps: 1, attended: true, ..auto() }, script);
     assert!(
-        asked.out.ends_with("asked q1 The limit of 1 steps is reached. Continue for 1 more?\n"),
+        asked.out.ends_with("asked q1 The step limit (1) was reached. Continue for 1 more?\n"),
         "{}",
         asked.out
     );

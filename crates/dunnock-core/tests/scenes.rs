@@ -160,7 +160,7 @@ fn an_edit_that_other_programs_act_on_asks_like_a_command() {
         s.line("> go");
         s.line(&format!("< edit: {{\"path\":\"{path}\",\"content\":\"x\"}}"));
         if s.out.contains("asked q1") {
-            assert!(s.out.contains("is protected: other programs run or follow it"), "{}", s.out);
+            assert!(s.out.contains("is protected: other programs run or load it"), "{}", s.out);
             "asks"
         } else if s.out.contains("NotRun not allowed: edit tools never write to .git or .dunnock") {
             "never"

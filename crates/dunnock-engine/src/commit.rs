@@ -66,7 +66,7 @@ impl Driver {
             match end {
                 Ok(Appended::Done) => {
                     failpoint::hit("append.after", &what);
-                    return self.believe(inputs, decided).await;
+                    return self.apply_committed(inputs, decided).await;
                 }
                 Ok(Appended::Conflict) => self.catch_up().await?,
                 Ok(Appended::Repeated(id, seq)) => {
@@ -75,8 +75,8 @@ impl Driver {
                 }
                 Err(LogError::Unsure(why)) => {
                     self.say(&format!("the last write may have failed ({why}); checking the log"));
-                    if self.find_out(&decided).await? {
-                        return self.believe(inputs, decided).await;
+                    if self.resolve_uncertain_append(&decided).await? {
+                        return self.apply_committed(inputs, decided).await;
                     }
                     self.wait_for_room(delay).await?;
                     delay = (delay * 2).min(Duration::from_secs(2));
@@ -187,11 +187,16 @@ impl Driver {
         Ok(past.tree_at(at, force).cloned())
     }
 
-    async fn believe(&mut self, inputs: Vec<Pending>, mut decided: Decided) -> Result<(), Stopped> {
+    /// Folds and publishes what is now durable, then answers the senders.
+    async fn apply_committed(
+        &mut self,
+        inputs: Vec<Pending>,
+        mut decided: Decided,
+    ) -> Result<(), Stopped> {
         let what = decided.records[0].envelope.kind.clone();
         failpoint::hit("publish.before", &what);
         for record in std::mem::take(&mut decided.records) {
-            self.take_in(record).await?;
+            self.fold_record(record).await?;
         }
         debug_assert_eq!(self.loaded.state, decided.next, "what was decided is what was folded");
         failpoint::hit("publish.after", &what);
@@ -223,7 +228,7 @@ impl Driver {
 
     /// After an uncertain append: reopens the log until it can be read, and returns whether the
     /// events were written. Nothing else happens meanwhile.
-    async fn find_out(&mut self, decided: &Decided) -> Result<bool, Stopped> {
+    async fn resolve_uncertain_append(&mut self, decided: &Decided) -> Result<bool, Stopped> {
         let mut delay = Duration::from_millis(20);
         loop {
             let log = self.world.log.clone();

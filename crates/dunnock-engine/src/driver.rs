@@ -404,14 +404,14 @@ impl Driver {
         }
         let mut lost = false;
         for record in records {
-            let taken = self.take_in(record).await?;
+            let taken = self.fold_record(record).await?;
             lost |= matches!(taken, Some(Event::OwnerChanged(taken)) if taken.owner != self.me);
         }
         if lost { Err(Stopped::Lost) } else { Ok(()) }
     }
 
     /// Folds in and publishes a durable event.
-    pub(crate) async fn take_in(&mut self, record: Record) -> Result<Option<Event>, Stopped> {
+    pub(crate) async fn fold_record(&mut self, record: Record) -> Result<Option<Event>, Stopped> {
         let taken = self.loaded.fold_record(&record)?;
         if taken.again {
             let base = self.loaded.transcript.base();

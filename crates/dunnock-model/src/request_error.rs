@@ -145,7 +145,7 @@ impl RequestError {
             )
         } else if error.is_builder() {
             return Self::rejected(format!(
-                "{url} is not a valid address: {why}. Correct providers.{name}.base_url"
+                "\"{url}\" is not a valid address: {why}. Correct providers.{name}.base_url"
             ));
         } else {
             format!("{name} at {url} did not answer: {why}")

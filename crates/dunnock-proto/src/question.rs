@@ -296,7 +296,7 @@ impl QuestionKind {
             }
             Self::Limit { steps } => {
                 let text =
-                    format!("The limit of {steps} steps is reached. Continue for {steps} more?");
+                    format!("The step limit ({steps}) was reached. Continue for {steps} more?");
                 plain("Step limit reached", text, "Continue", "Stop")
             }
             Self::Budget => {
@@ -399,7 +399,7 @@ impl Reason {
                 format!("{program} acts on this machine, not only on this folder")
             }
             Self::EditsProtected { file } => {
-                format!("{file} is protected: other programs run or follow it automatically")
+                format!("{file} is protected: other programs run or load it automatically")
             }
             Self::NamesProtected => {
                 "it names a protected file, which cannot be protected at this sandbox level".into()

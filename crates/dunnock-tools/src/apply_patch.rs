@@ -13,9 +13,9 @@ use std::fmt::Write as _;
 
 /// Updates, adds, moves and deletes files: all changes or none. Takes a unified diff, or:
 /// *** Begin Patch, then for each file *** Update File: PATH (and *** Move to: PATH), *** Add File:
-/// PATH or *** Delete File: PATH, then *** End Patch. Each change follows @@ or @@ LINE ABOVE (such
-/// as the function's first line); its lines begin with a space (unchanged), - (removed) or +
-/// (added), with 3 unchanged lines before and after.
+/// PATH or *** Delete File: PATH, then *** End Patch. Each change comes after @@ or @@
+/// LINE (a line above it, such as the function's first line); its lines begin with a space
+/// (unchanged), - (removed) or + (added), with 3 unchanged lines before and after.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApplyPatch {

@@ -41,7 +41,7 @@ impl Tool for GitStatus {
     }
 }
 
-/// Shows what changed in the workspace since it was staged or committed, as a diff.
+/// Shows what changed since the files were last staged or committed, as a diff.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GitDiff {

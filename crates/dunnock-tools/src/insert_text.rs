@@ -55,7 +55,7 @@ impl Tool for InsertText {
             about: "A line that does not exist",
             files: &[("a.txt", "one\n")],
             args: r#"{"path":"a.txt","line":7,"text":"x"}"#,
-            gives: "a.txt has 1 lines; there is no line 7 to insert after",
+            gives: "a.txt ends at line 1; there is no line 7 to insert after",
             fails: true,
             leaves: &[("a.txt", "one\n")],
         },
@@ -72,9 +72,10 @@ fn insert(args: &InsertText, hand: &ToolContext) -> Result<PlannedEdit, Refusal>
     let text = Text::decode(&before.bytes).map_err(|error| format!("{name} {error}"))?;
     let (after, total) = (args.line as usize, text.len());
     if after > total {
-        return Err(
-            format!("{name} has {total} lines; there is no line {after} to insert after").into()
-        );
+        return Err(format!(
+            "{name} ends at line {total}; there is no line {after} to insert after"
+        )
+        .into());
     }
     let lines: Vec<&str> = args.text.lines().collect();
     if lines.is_empty() {

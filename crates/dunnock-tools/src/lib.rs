@@ -2,7 +2,7 @@
 //!
 //! Each tool is one file (the four process tools share one): an input type whose doc comment is
 //! what the model reads, a `run` function, and examples that serve as its tests and its reference
-//! page. `table.rs` lists the tools; a new tool is a file and a line there. [`Toolbox`] implements
+//! page. `table.rs` lists the tools; a new tool is a file, its `mod` line here and its name there. [`Toolbox`] implements
 //! the [`Tools`](dunnock_core::ports::Tools) port.
 //!
 //! Invariant: every path from a model goes through [`RepoPath`](root::RepoPath); the root comes

@@ -19,8 +19,7 @@ const WIDTH: usize = 2_000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ViewFile {
-    /// Path relative to the workspace root; or call:3.0 for the full output of call 3.0, if it was
-    /// shortened.
+    /// Path relative to the workspace root; or call:3.0 for the full output of call 3.0.
     #[schemars(length(max = 4096))]
     path: String,
     /// First line to show, from 1.
@@ -65,7 +64,7 @@ impl Tool for ViewFile {
             about: "Lines that do not exist",
             files: &[("a.txt", "one\n")],
             args: r#"{"path":"a.txt","first":5}"#,
-            gives: "a.txt has 1 lines; there is no line 5",
+            gives: "a.txt ends at line 1; there is no line 5",
             fails: true,
             ..Example::PLAIN
         },
@@ -194,7 +193,7 @@ fn view(args: &ViewFile, name: &str, bytes: &[u8]) -> Result<String, String> {
     let first = args.first.unwrap_or(1).max(1) as usize;
     let last = args.last.map_or(total, |l| l as usize).min(total);
     if first > total {
-        return Err(format!("{name} has {total} lines; there is no line {first}"));
+        return Err(format!("{name} ends at line {total}; there is no line {first}"));
     }
     if last < first {
         return Err(format!("last ({last}) comes before first ({first})"));

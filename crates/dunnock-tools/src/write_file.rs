@@ -53,7 +53,7 @@ impl Tool for WriteFile {
             ..Example::PLAIN
         },
         Example {
-            about: "What the model does not see is kept: the byte order mark and the line endings",
+            about: "Byte order mark and line endings, which the model does not see, are kept",
             files: &[("a.txt", "\u{feff}one\r\ntwo\r\n")],
             args: r#"{"path":"a.txt","content":"one\n2\n","overwrite":true}"#,
             gives: "replaced a.txt (2 lines, 11 bytes, encoding and line endings kept)",

@@ -4,7 +4,8 @@ use crate::{put, run};
 use dunnock_proto::{AskPersonArgs, FinalArgs, Outcome, PlanArgs, Role};
 
 /// Holds W5: every tool: range, fails if it exists, at a line, exactly once, regex, string and
-/// array commands. Holds T8: creates, updates, deletes; both forms; not outside; all or nothing.
+/// array commands.
+/// Holds T8: creates, updates, deletes; both forms; not outside; all or nothing.
 #[tokio::test]
 async fn every_example_does_what_its_page_says() {
     let mut shown = Vec::new();

@@ -83,7 +83,7 @@ pub(crate) fn on_told(s: &mut State, told: HostEvent, now: u64, effects: &mut Ve
             let now = s.session.config.model.clone();
             let row = |name: &String| Row {
                 label: name.clone(),
-                detail: if *name == now { "in use".into() } else { String::new() },
+                detail: if *name == now { "current".into() } else { String::new() },
                 below: Vec::new(),
                 value: Value::Model(name.clone()),
             };

@@ -43,9 +43,9 @@ const fn key(place: Place, key: &'static str, about: &'static str) -> KeyHelp {
 
 /// All keys.
 pub const KEYS: &[KeyHelp] = &[
-    key(Place::Anywhere, "esc", "stop the work; close a list"),
+    key(Place::Anywhere, "esc", "stop the task; close a list"),
     key(Place::Anywhere, "esc esc", "open the list of steps to go back to"),
-    key(Place::Anywhere, "ctrl-c", "stop the work, or clear the input; twice: quit"),
+    key(Place::Anywhere, "ctrl-c", "stop the task, or clear the input; twice: quit"),
     key(Place::Anywhere, "ctrl-d", "quit if the input is empty"),
     key(Place::Anywhere, "shift-tab", "approval mode: read, ask, edits, auto"),
     key(Place::Anywhere, "ctrl-z", "suspend; fg resumes"),

@@ -42,7 +42,7 @@ pub mod words;
 #[must_use]
 pub fn page() -> String {
     let mut page = String::from(
-        "# Keys and commands of the terminal app\n\nMade from the tables in the program \
+        "# Keys and commands of the terminal app\n\nGenerated from the tables in the program \
          (`keys_table.rs`, `commands_table.rs`).\n",
     );
     let mut place = None;

@@ -44,7 +44,7 @@ fn carried(columns: u16) -> Tape {
 
 /// An answer of which nobody says what it used.
 fn unmeasured(t: &mut Tape) -> &mut Tape {
-    let parts = vec![say("It is mended.")];
+    let parts = vec![say("It is fixed.")];
     let usage = Usage::default();
     let (attempts, model, wire) = (Vec::new(), "a/b".into(), "chat".into());
     let (step, request) = (Step(1), Hash::ZERO);
@@ -415,8 +415,8 @@ const SCENES: &[Scene] = &[
     ("asks_in_words", || {
         let mut t = Tape::new(80, 24);
         t.working()
-            .answered(1, vec![call("ask_person", json!({"question": "What shall it be called?"}))]);
-        t.question(person("What shall it be called?", &[])).wait(400).type_in("month_end").screen()
+            .answered(1, vec![call("ask_person", json!({"question": "What should I call it?"}))]);
+        t.question(person("What should I call it?", &[])).wait(400).type_in("month_end").screen()
     }),
     ("asks_with_choices", || {
         let mut t = Tape::new(80, 24);
@@ -527,7 +527,7 @@ const SCENES: &[Scene] = &[
     }),
     ("an_error_of_the_model", || {
         let mut t = Tape::new(60, 24);
-        let error = "mock: the server is busy (503). It is tried again in 2.0 s".into();
+        let error = "mock: the server is busy (503). Trying again in 2.0 s".into();
         t.working()
             .fact(StepFailed {
                 retry_at: Some(At(9_000)),
@@ -616,10 +616,12 @@ const SCENES: &[Scene] = &[
 ];
 
 /// Holds T1: reasoning stands apart and before the words (reasoning_then_words; order of text,
-/// calls). Holds T3: the menu, found by a few letters (menu_of_commands, menu_by_a_few_letters,
-/// help). Holds T5: all of it with its styles, code blocks too, in four themes (markdown_*).
+/// calls).
+/// Holds T3: the menu, found by a few letters (menu_of_commands, menu_by_a_few_letters, help).
+/// Holds T5: all of it with its styles, code blocks too, in four themes (markdown_*).
 /// Holds T6: user in blue, system in grey, approval in its frame (markdown_dark,
-/// asks_in_light_colours). Holds T10: a sign and words while working (one frame of it).
+/// asks_in_light_colours).
+/// Holds T10: a sign and words while working (one frame of it).
 /// Holds A5: steps and choices in the terminal app (running_several_and_a_plan, asks_with_choices).
 /// Holds A7: outside: a question says that nothing outside the folder comes back (asks_*).
 #[test]

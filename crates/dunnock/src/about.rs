@@ -126,8 +126,8 @@ pub(crate) fn config(
             .filter(|k| k.default_model.is_some())
             .filter_map(|k| k.key_env);
         output::line(&format!(
-            "# if no model is set, the first of these keys that is set chooses it: {}; otherwise \
-             the only model of a local server",
+            "# if no model is set, the first of these keys that is set decides: {}; otherwise \
+             the model of a local server, if there is only one",
             order.collect::<Vec<_>>().join(", ")
         ));
     }

@@ -174,7 +174,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Serve sessions to browsers, scripts and other programs, on this machine only
+    /// Serve sessions to browsers, scripts and other programs (--listen: also to other machines)
     #[command(after_help = SERVE)]
     Serve {
         /// The port; by default, 5000 or the next free one
@@ -379,12 +379,12 @@ pub(crate) struct Flags {
     /// The model, as provider/model ("dunnock models list" shows what is available)
     #[arg(long, value_name = "P/M")]
     pub(crate) model: Option<String>,
-    /// When to ask you: read (never; nothing is changed), ask (any change), edits (commands), auto
-    /// (what the sandbox cannot contain), all (never)
+    /// When to ask you: read (never; no changes), ask (before any change), edits (before commands),
+    /// auto (to go beyond the sandbox), all (never)
     #[arg(long, value_name = "MODE")]
     pub(crate) approve: Option<String>,
     /// Sandbox for commands: auto, off, require, require=A|B|C
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "MODE")]
     pub(crate) sandbox: Option<String>,
     /// A command that must pass before the task counts as done; repeatable
     #[arg(long, value_name = "CMD")]
@@ -393,7 +393,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "N")]
     pub(crate) max_steps: Option<String>,
     /// Stop when this is used up: 200ktok, 10min, 2usd
-    #[arg(long, value_name = "HOW MUCH")]
+    #[arg(long, value_name = "AMOUNT")]
     pub(crate) budget: Option<String>,
     /// The model only plans; the program executes the plans until the checks pass (at most 5
     /// iterations, or --max-steps)

@@ -346,7 +346,7 @@ pub(crate) fn round(handed: &OutboxWritten) -> String {
     let more = match handed.parts {
         0 | 1 => String::new(),
         2 => " and then its second part".to_owned(),
-        parts => format!(" and its {} further parts, one after the other,", parts - 1),
+        parts => format!(" and then its {} other parts, in order,", parts - 1),
     };
     format!(
         "Round {step}: paste {outbox}{more} into your chat\n         and save its answer as \

@@ -80,7 +80,7 @@ impl Plain {
             (Mode::Ask | Mode::Edits | Mode::Auto, Isolation::D) => {
                 "no sandbox (level D): commands need approval".to_owned()
             }
-            (Mode::All, level) => format!("sandbox level {level:?}, no approvals"),
+            (Mode::All, level) => format!("sandbox level {level:?}, never asks"),
             (Mode::Ask | Mode::Edits, level) => {
                 format!("sandbox level {level:?}, commands need approval")
             }

@@ -37,7 +37,7 @@ impl Which {
 pub(crate) fn call_id(text: &str) -> anyhow::Result<CallId> {
     text.parse().map_err(|_| {
         usage(format!(
-            "{text:?} is not a call ID; use one like 3.0, as \"dunnock sessions show\" prints them"
+            "{text:?} is not a call ID; use one like 3.0, as printed by \"dunnock sessions show\""
         ))
     })
 }
@@ -274,9 +274,9 @@ async fn on(at: At, go: bool) -> anyhow::Result<ExitCode> {
     }
     let now = Seen::read(&at.open.world, &at.session).await?.state;
     match now.questions.is_empty() {
-        true => output::aside(&format!("stored. Continue: dunnock resume {short}")),
+        true => output::aside(&format!("saved. To continue: dunnock resume {short}")),
         false => {
-            output::aside("stored. Still waiting:");
+            output::aside("saved. Still waiting:");
             ways_on(&now, &short).iter().for_each(|line| output::aside(line));
         }
     }

@@ -278,7 +278,7 @@ async fn a_long_outbox_comes_in_parts_that_fit_and_results_are_bounded() {
         .filter(|part| !part.is_empty())
         .collect();
     assert!(
-        parts.len() > 1 && ran.out.contains("further parts"),
+        parts.len() > 1 && ran.out.contains("other parts"),
         "{} parts: {}",
         parts.len(),
         ran.out

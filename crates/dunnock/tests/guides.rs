@@ -293,7 +293,7 @@ async fn every_command_of_the_guide_to_the_planner_works() {
     let scripts = vec![
         (
             "fix the greeting",
-            vec![plan("I look first.", &["read it", "correct it"], &look), Say::text(&shown)],
+            vec![plan("I'll look first.", &["read it", "correct it"], &look), Say::text(&shown)],
         ),
         ("look around", vec![plan("Nothing is to be done.", &[], &[])]),
         ("try again and again", again),

@@ -281,7 +281,7 @@ async fn of_several_keys_the_order_of_the_table_decides_and_model_over_it() {
         let shown = ran(with_keys(&["config"])).await.out;
         let order = shown
             .lines()
-            .find(|line| line.contains("the first of these keys that is set chooses it"))
+            .find(|line| line.contains("the first of these keys that is set decides"))
             .unwrap();
         let at = NAMES.map(|(variable, ..)| order.find(variable));
         assert!(at.iter().all(Option::is_some) && at.is_sorted(), "{order}");

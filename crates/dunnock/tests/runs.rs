@@ -12,7 +12,7 @@ pub fn work() -> Vec<Served> {
     };
     vec![
         say(
-            "I look around.",
+            "I'll look around first.",
             &[
                 ("view_file", r#"{"path":"a.txt"}"#),
                 (

@@ -110,9 +110,10 @@ fn built_twice_it_is_the_same() {
     );
 }
 
-/// Holds W1: `dunnock web --no-open` serves the web app and its address lets a browser in (test
-/// "the address opens. Holds W7: in a browser: prompt, approve, decline, cancel; text, reasoning,
-/// calls, output while it runs. Holds T2: the same keys y t a e in the browser.
+/// Holds W1: `dunnock web --no-open` serves the web app and its address lets a browser in.
+/// Holds W7: in a browser: prompt, approve, decline, cancel; text, reasoning, calls, output while
+/// it runs.
+/// Holds T2: the same keys y t a e in the browser.
 /// Holds T6: kinds look different in the browser.
 /// Holds T10: the model is switched in the browser with the same words.
 /// Holds A1: terminal to browser and browser to a real terminal app.

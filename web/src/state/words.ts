@@ -43,7 +43,7 @@ export const count = (n: number, what: string) => (n === 1 ? `1 ${what}` : `${n}
 
 /** Names the other files of a copy-and-paste request; empty if there is only one. */
 export const furtherParts = (parts: number) =>
-  parts > 1 ? ` and the ${count(parts - 1, 'further part')} next to it, in order,` : '';
+  parts > 1 ? ` and ${count(parts - 1, 'more part')} next to it, in order,` : '';
 
 export const firstLine = (text: string) =>
   oneLine(

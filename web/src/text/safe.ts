@@ -43,8 +43,8 @@ export function oneLine(text: string): string {
 export function folded(line: string): string {
   const body = line.replace(/^[ \t]+/, '');
   const indent = line.slice(0, line.length - body.length);
-  const start = indent.length <= 40 ? indent : `⟨${indent.length} blanks⟩`;
-  return start + body.replace(/[ \t\u00a0\u3000]{9,}/g, (run) => `⟨${run.length} blanks⟩`);
+  const start = indent.length <= 40 ? indent : `⟨${indent.length} spaces⟩`;
+  return start + body.replace(/[ \t\u00a0\u3000]{9,}/g, (run) => `⟨${run.length} spaces⟩`);
 }
 
 /** Warnings about suspicious characters in a text that needs a decision. */

@@ -79,7 +79,7 @@ export function All() {
       </TopBar>
       <div className={styles.all} tabIndex={0} role="region" aria-label="All sessions">
         {part('Waiting for you', waiting, 'Nothing is waiting for you.')}
-        {part('Running', working, 'Nothing is running. Press c to start a conversation.')}
+        {part('Running', working, 'Nothing is running. Press c to start a session.')}
         {rest.length > 0 ? part('Recent', rest, '') : null}
       </div>
     </main>

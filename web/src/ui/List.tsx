@@ -56,7 +56,7 @@ export function doing(row: OverviewRow): string {
     : more?.thinking
       ? 'thinking'
       : '';
-  return [more ? `step ${more.step}` : '', what, row.here ? '' : 'not run by this server']
+  return [more ? `step ${more.step}` : '', what, row.here ? '' : 'in another process']
     .filter(Boolean)
     .join(' · ');
 }

@@ -356,13 +356,11 @@ function Card({
         <div className={styles.more}>
           <textarea
             ref={field}
-            aria-label={stage === 'note' ? 'Why not, or what to do instead' : 'Your answer'}
+            aria-label={stage === 'note' ? 'Reason, or what to do instead' : 'Your answer'}
             rows={2}
             value={words}
             placeholder={
-              stage === 'note'
-                ? 'Why not, or what to do instead (sent to the model)'
-                : 'Your answer'
+              stage === 'note' ? 'Reason, or what to do instead (sent to the model)' : 'Your answer'
             }
             onChange={(e) => setWords(e.target.value)}
             onKeyDown={typed}

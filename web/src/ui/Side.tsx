@@ -37,7 +37,7 @@ const SHOWN = 60;
 function StepRow({ step, number, priced }: { step: Step; number: number; priced: boolean }) {
   const details = [
     step.gone ? 'undone' : step.state === 'done' ? '' : NAMES[step.state],
-    step.tree ? `tree ${step.tree.replace(/^[a-z]+:/, '').slice(0, 4)}` : '',
+    step.tree ? `checkpoint ${step.tree.replace(/^[a-z]+:/, '').slice(0, 4)}` : '',
     step.micros > 0 && priced
       ? usd(step.micros)
       : step.tokens > 0
@@ -58,9 +58,9 @@ function StepRow({ step, number, priced }: { step: Step; number: number; priced:
           kind="quiet"
           className={styles.back}
           onClick={() => set({ dialog: { kind: 'rewind', seq: step.seq } })}
-          aria-label={`back to here: after step ${number}`}
+          aria-label={`rewind here: after step ${number}`}
         >
-          back to here
+          rewind here
         </Button>
       )}
     </li>
@@ -165,7 +165,7 @@ export function Side() {
             </ul>
           ) : (
             <p className={classes('faint', styles.hint)}>
-              No checks. List commands that must pass in the <code>verify</code> setting.
+              No checks. Use the <code>verify</code> setting to list commands that must pass.
             </p>
           )}
         </section>

@@ -34,7 +34,7 @@ export function Start({ workspace }: { workspace?: string }) {
   return (
     <main id="main">
       <TopBar>
-        <h1>New conversation</h1>
+        <h1>New session</h1>
       </TopBar>
       <Fill>
         <div className={styles.start}>
@@ -128,7 +128,10 @@ export function Start({ workspace }: { workspace?: string }) {
           />
         </Composer>
         <Status>
-          <span>Steps are saved. File changes can be undone. More access needs your approval.</span>
+          <span>
+            Steps are saved. File changes can be undone. Access beyond the sandbox needs your
+            approval.
+          </span>
         </Status>
       </Dock>
     </main>

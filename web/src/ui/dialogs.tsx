@@ -114,7 +114,7 @@ const KEYS: [string, [string, string][]][] = [
     'Anywhere',
     [
       ['ctrl k', 'search all sessions'],
-      ['c', 'new conversation'],
+      ['c', 'new session'],
       ['o', 'overview'],
       ['/', 'go to the input'],
       ['j, k', 'next session, previous session'],

@@ -73,12 +73,8 @@ impl Draft<'_> {
                 let (outcome, text): (Outcome, Arc<str>) = match answer {
                     Answer::Text { text } => (Outcome::Done, text),
                     Answer::Yes => (Outcome::Done, "yes".into()),
-                    Answer::No => {
-                        (Outcome::Declined { note }, "the person chose not to answer".into())
-                    }
-                    Answer::Always { .. } | Answer::Edit { .. } => {
-                        return Err(Refused::InvalidAnswer);
-                    }
+                    Answer::No => (Outcome::Declined { note }, "the person gave no answer".into()),
+                    Answer::Always { .. } | Answer::Edit { .. } => Err(Refused::InvalidAnswer)?,
                 };
                 self.record(replied);
                 self.finish(*call, outcome, &text);
