@@ -123,7 +123,7 @@ test('decline with a note that the model is told', async () => {
   await ask(page).waitFor();
   await ready(page);
   await page.keyboard.press('t');
-  await page.getByLabel('Why not, or what to do instead').fill('write it to notes.txt');
+  await page.getByLabel('Reason, or what to do instead').fill('write it to notes.txt');
   await page.keyboard.press('Enter');
   await said(page, 'As you wish.');
   expect(existsSync(join(w.folder, 'made'))).toBe(false);

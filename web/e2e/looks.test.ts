@@ -166,7 +166,7 @@ const SCREENS: Screen[] = [
       await ask(page)
         .getByRole('button', { name: /with a note/ })
         .click();
-      await page.getByLabel('Why not').waitFor();
+      await page.getByLabel('Reason, or what').waitFor();
     },
   },
   {
@@ -441,7 +441,7 @@ test('on a phone: begin, answer by a tap, look at the steps, go to another sessi
     await page.getByRole('button', { name: 'Close the timeline' }).click();
     await page.getByRole('button', { name: 'Session list' }).click();
     await page.getByRole('navigation').getByRole('link', { name: /New/ }).click();
-    await page.getByRole('heading', { name: 'New conversation' }).waitFor();
+    await page.getByRole('heading', { name: 'New session' }).waitFor();
     expect(await page.locator('nav').isVisible()).toBe(false);
     expect(await k.wrong(page)).toEqual([]);
   } finally {

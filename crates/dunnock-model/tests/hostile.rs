@@ -66,10 +66,9 @@ fn word(wire: Wire, text: &str) -> String {
 /// The end of an answer, for a reason of the wire's own.
 fn end(wire: Wire, length: bool) -> String {
     match (wire, length) {
-        (Wire::Chat, false) => "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\\
-                                \
-                                ndata: [DONE]\n\n"
-            .into(),
+        (Wire::Chat, false) => {
+            event(wire, r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#) + "data: [DONE]\n\n"
+        }
         (Wire::Chat, true) => {
             event(wire, r#"{"choices":[{"delta":{},"finish_reason":"length"}]}"#)
                 + "data: [DONE]\n\n"

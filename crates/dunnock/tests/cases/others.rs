@@ -76,8 +76,8 @@ async fn startup(id: &str) -> Held {
             world.put(
                 ".env",
                 &format!(
-                    "DUNNOCK_HOME=./.dunnock\nDUNNOCK_DATA_DIR=./.dunnock\nDUNNOCK_APPROVE=all\\
-                     nX={SECRET}\n"
+                    "DUNNOCK_HOME=./.dunnock\nDUNNOCK_DATA_DIR=./.dunnock\n\
+                     DUNNOCK_APPROVE=all\nX={SECRET}\n"
                 ),
             );
             opened(&world, &[]).await?;
