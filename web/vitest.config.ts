@@ -10,6 +10,8 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.{ts,tsx}'],
           environment: 'happy-dom',
+          // Only a hang fails on wall time: the slowest test takes 2 s.
+          testTimeout: 60_000,
           css: { include: /\.module\.css$/, modules: { classNameStrategy: 'scoped' } },
         },
       },

@@ -7,6 +7,7 @@ mod dist;
 mod fuzz;
 mod generate;
 mod long;
+mod modules;
 mod pictures;
 mod real;
 mod tidy;
@@ -31,18 +32,23 @@ fn main() -> ExitCode {
         ["packages"] => {
             tidy::count_packages().map(|n| say(&format!("packages in the shipped binary: {n}")))
         }
+        // The structure of our crates: layers and cycles of modules.
+        ["modules"] => modules::print(),
         ["fuzz"] => fuzz::run(&fuzz::ALL, 20).map(drop),
         ["fuzz", seconds] => seconds
             .parse()
             .map_err(|_| "usage: cargo xtask fuzz [SECONDS]".to_owned())
             .and_then(|s| fuzz::run(&fuzz::ALL, s).map(drop)),
-        // Pictures of the terminal app, from the binary that `dist` built.
-        ["pictures"] => pictures::make().map_err(|error| error.to_string()),
+        // Pictures of the terminal app, from the binary that `dist` built or from another one.
+        ["pictures"] => pictures::make("dist/dunnock".as_ref()).map_err(|error| error.to_string()),
+        ["pictures", program] => {
+            pictures::make(program.as_ref()).map_err(|error| error.to_string())
+        }
         ["real"] => real::run(real::Share::Ci),
         ["long"] => long::all(),
         ["long", name] => long::one(name),
-        _ => Err("usage: cargo xtask generate | web | dist [--quick] | packages | fuzz [SECONDS] \
-                  | pictures | real | long [NAME]"
+        _ => Err("usage: cargo xtask generate | web | dist [--quick] | packages | modules \
+                  | fuzz [SECONDS] | pictures [PROGRAM] | real | long [NAME]"
             .into()),
     };
     match done {

@@ -31,7 +31,6 @@ pub(crate) fn count_packages() -> Result<usize, String> {
 }
 
 /// Files below these folders of the workspace with one of these extensions.
-#[cfg(test)]
 pub(crate) fn files_below(folders: &[&str], endings: &[&str]) -> Vec<PathBuf> {
     let mut open: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();
     let mut files = Vec::new();

@@ -149,9 +149,9 @@ impl AgentBuilder {
         let opened = dunnock_store::Sqlite::open(&folder).await.map_err(|e| data(&e))?;
         let folder = folder.canonicalize().map_err(|e| data(&e))?;
         let log: Arc<dyn dunnock_core::ports::Log> = Arc::new(opened.store);
-        let speaker = Arc::new(speaker(&self.endpoints));
+        let client = Arc::new(client(&self.endpoints));
         if let Some(model) = &self.model {
-            speaker.knows(model).map_err(Error::Usage)?;
+            client.knows(model).map_err(Error::Usage)?;
         }
         let limits = Limits {
             spool: folder.join("spool"),
@@ -162,13 +162,13 @@ impl AgentBuilder {
         #[cfg(target_os = "linux")]
         let hands = hands.boxed(dunnock_tools::layout(&folder, std::slice::from_ref(&folder)));
         let level = level(&hands, &folder);
-        let keeper = keeper(&folder);
-        let world = Ports {
+        let checkpoints = checkpoints(&folder);
+        let ports = Ports {
             log: log.clone(),
-            model: speaker.clone(),
+            model: client.clone(),
             tools: Arc::new(hands.reading(log)),
-            files: keeper.clone().map(|keeper| keeper as Arc<dyn Files>),
-            checkpoints: keeper.map(|keeper| keeper as Arc<dyn Checkpoints>),
+            files: checkpoints.clone().map(|checkpoints| checkpoints as Arc<dyn Files>),
+            checkpoints: checkpoints.map(|checkpoints| checkpoints as Arc<dyn Checkpoints>),
             clock: Arc::new(SystemClock),
             locks: folder.join("locks"),
             runtime: self.sockets.unwrap_or_else(|| folder.join("run")),
@@ -176,11 +176,11 @@ impl AgentBuilder {
             app: env!("CARGO_PKG_VERSION").into(),
             day_budget: None,
         };
-        Ok(Agent { world, speaker, model: self.model })
+        Ok(Agent { ports, client, model: self.model })
     }
 }
 
-fn speaker(endpoints: &[(String, Endpoint)]) -> ModelClient {
+fn client(endpoints: &[(String, Endpoint)]) -> ModelClient {
     let provider = |(name, endpoint): &(String, Endpoint)| Provider {
         key: endpoint.key.clone().map(Into::into),
         window: endpoint.window,
@@ -224,7 +224,7 @@ fn level(hands: &Toolbox, data: &Path) -> dunnock_proto::Isolation {
 }
 
 #[cfg(unix)]
-fn keeper(data: &Path) -> Option<Arc<dunnock_tools::CheckpointStore>> {
+fn checkpoints(data: &Path) -> Option<Arc<dunnock_tools::CheckpointStore>> {
     let own = vec![data.to_path_buf()];
     Some(Arc::new(dunnock_tools::CheckpointStore::new(
         data.join("checkpoints"),
@@ -234,15 +234,15 @@ fn keeper(data: &Path) -> Option<Arc<dunnock_tools::CheckpointStore>> {
 }
 
 #[cfg(not(unix))]
-fn keeper(_: &Path) -> Option<Arc<dunnock_tools::CheckpointStore>> {
+fn checkpoints(_: &Path) -> Option<Arc<dunnock_tools::CheckpointStore>> {
     None
 }
 
 /// Runs tasks. Clones share the data folder and can run tasks concurrently.
 #[derive(Clone)]
 pub struct Agent {
-    pub(crate) world: Ports,
-    pub(crate) speaker: Arc<ModelClient>,
+    pub(crate) ports: Ports,
+    pub(crate) client: Arc<ModelClient>,
     pub(crate) model: Option<String>,
 }
 
@@ -250,7 +250,7 @@ impl std::fmt::Debug for Agent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Agent")
             .field("model", &self.model)
-            .field("level", &self.world.level)
+            .field("level", &self.ports.level)
             .finish_non_exhaustive()
     }
 }
@@ -270,7 +270,7 @@ impl Agent {
     /// How strongly commands are sandboxed on this machine.
     #[must_use]
     pub fn isolation(&self) -> Isolation {
-        match self.world.level {
+        match self.ports.level {
             dunnock_proto::Isolation::A => Isolation::A,
             dunnock_proto::Isolation::B => Isolation::B,
             dunnock_proto::Isolation::C => Isolation::C,
@@ -314,7 +314,7 @@ impl Agent {
     /// to undo. No file has been changed then.
     pub async fn undo(&self, session: &str) -> Result<Undone, Error> {
         let session = self.find(session).await?;
-        let log = self.world.log.as_ref();
+        let log = self.ports.log.as_ref();
         let (state, past) = (
             load(log, &session).await.map_err(broken)?.state,
             past(log, &session).await.map_err(broken)?,
@@ -325,12 +325,12 @@ impl Agent {
             None => return Err(Error::Usage("there is nothing to undo".into())),
         };
         let rewind = Command::Rewind { to, scope, force: false };
-        let rewound = go_back(&self.world, &session, &state, rewind).await.map_err(broken)?;
+        let rewound = go_back(&self.ports, &session, &state, rewind).await.map_err(broken)?;
         Ok(Undone { note: rewound.note })
     }
 
     pub(crate) async fn find(&self, session: &str) -> Result<SessionId, Error> {
-        let mut found = self.world.log.find(session).await.map_err(broken)?;
+        let mut found = self.ports.log.find(session).await.map_err(broken)?;
         match (found.pop(), found.is_empty()) {
             (Some(one), true) => Ok(one),
             _ => Err(Error::Usage(format!("no session, or more than one, matches {session:?}"))),

@@ -6,19 +6,19 @@ use dunnock_engine::{Connection, Handle, Ports, changed, create, load, read_memo
 use dunnock_proto::QuestionKind as Asked;
 use dunnock_proto::{
     Answer, Command, Decoded, Delta, EndReason, Event as Fact, FinalArgs, Frame, Need, Part, Proof,
-    Record, SessionId, Usage, VerifyArgs,
+    Record, SessionId, Usage, VerifyArgs, count,
 };
 use std::collections::VecDeque;
 
 /// A running task. Dropping it stops the work, which can be [resumed](Agent::resume).
 pub struct Run {
-    door: Connection,
-    world: Ports,
+    connection: Connection,
+    ports: Ports,
     session: SessionId,
     state: State,
     /// The last event caused by one of our commands.
     upto: u64,
-    told: VecDeque<Event>,
+    pending: VecDeque<Event>,
     /// The event that recorded how the last run ended.
     ended: u64,
     iterations: u32,
@@ -62,7 +62,7 @@ impl Run {
         let model = model.ok_or_else(|| {
             usage("no model was given; set AgentBuilder::model or Task::model".into())
         })?;
-        agent.speaker.knows(&model).map_err(usage)?;
+        agent.client.knows(&model).map_err(usage)?;
         if model == dunnock_model::BRIDGE_MODEL {
             return Err(usage(
                 "the copy-and-paste bridge needs the program: dunnock bridge new".into(),
@@ -70,7 +70,7 @@ impl Run {
         }
         let config = task.config(model, &folder);
         let session =
-            create(&agent.world, &folder.to_string_lossy(), config).await.map_err(broken)?;
+            create(&agent.ports, &folder.to_string_lossy(), config).await.map_err(broken)?;
         let mut run = Self::open(agent, session, 0).await?;
         run.send(Command::Prompt { text: task.description.trim().into(), images: Vec::new() })
             .await?;
@@ -79,7 +79,7 @@ impl Run {
 
     pub(crate) async fn resume(agent: &Agent, session: &str) -> Result<Self, Error> {
         let session = &agent.find(session).await?;
-        let state = load(agent.world.log.as_ref(), session).await.map_err(broken)?.state;
+        let state = load(agent.ports.log.as_ref(), session).await.map_err(broken)?.state;
         let (status, from) = (state.status(), state.seq);
         let mut run = Self::open(agent, session.clone(), from).await?;
         // Earlier records count towards the totals, but their events are not reported again.
@@ -90,11 +90,11 @@ impl Run {
             }
             true
         };
-        agent.world.log.read(session, 0, each).await.map_err(broken)?;
+        agent.ports.log.read(session, 0, each).await.map_err(broken)?;
         records.iter().for_each(|record| run.fact(record));
-        run.told.clear();
+        run.pending.clear();
         for question in run.questions() {
-            run.told.push_back(Event::Asked(question));
+            run.pending.push_back(Event::Asked(question));
         }
         if matches!(status, Status::Stopped | Status::Limit)
             && run.state.last.is_some()
@@ -106,17 +106,18 @@ impl Run {
     }
 
     async fn open(agent: &Agent, session: SessionId, from: u64) -> Result<Self, Error> {
-        let world = agent.world.clone();
-        let door = Connection::open(world.clone(), session.clone(), from).await.map_err(broken)?;
-        let (state, told, answer) = (State::default(), VecDeque::new(), String::new());
-        let _leave = Leave(door.handle().cloned());
+        let ports = agent.ports.clone();
+        let connection =
+            Connection::open(ports.clone(), session.clone(), from).await.map_err(broken)?;
+        let (state, pending, answer) = (State::default(), VecDeque::new(), String::new());
+        let _leave = Leave(connection.handle().cloned());
         Ok(Self {
-            door,
-            world,
+            connection,
+            ports,
             session,
             state,
             upto: 0,
-            told,
+            pending,
             ended: 0,
             iterations: 0,
             tokens: 0,
@@ -126,7 +127,7 @@ impl Run {
     }
 
     async fn send(&mut self, command: Command) -> Result<(), Error> {
-        match self.door.send(command).await.map_err(broken)? {
+        match self.connection.send(command).await.map_err(broken)? {
             Ok(seq) => {
                 self.upto = self.upto.max(seq);
                 Ok(())
@@ -148,10 +149,10 @@ impl Run {
     /// When the session can no longer be saved.
     pub async fn next(&mut self) -> Result<Option<Event>, Error> {
         loop {
-            if let Some(event) = self.told.pop_front() {
+            if let Some(event) = self.pending.pop_front() {
                 return Ok(Some(event));
             }
-            let mut summary = self.door.handle().map(Handle::summary);
+            let mut summary = self.connection.handle().map(Handle::summary);
             let parked = summary.as_mut().map(|summary| {
                 let now = summary.borrow_and_update();
                 now.parked && now.seq == self.state.seq
@@ -160,7 +161,7 @@ impl Run {
                 return Ok(None);
             }
             tokio::select! {
-                frame = self.door.next() => self.take(frame.map_err(broken)?),
+                frame = self.connection.next() => self.take(frame.map_err(broken)?),
                 () = changed(summary.as_mut()) => {}
             }
         }
@@ -170,7 +171,7 @@ impl Run {
     fn settled(&self, parked: Option<bool>) -> bool {
         let s = &self.state;
         let rests = !s.stopping
-            && s.owner.is_none_or(|seat| wanted(s, seat.owner).iter().all(Effect::parked));
+            && s.owner.is_none_or(|current| wanted(s, current.owner).iter().all(Effect::parked));
         let seen = s.seq >= self.upto && s.seq > 0;
         seen && rests && parked.unwrap_or(!s.busy() || !s.questions.is_empty())
     }
@@ -179,13 +180,13 @@ impl Run {
         match frame {
             Frame::Event(record) => self.fact(&record),
             Frame::Delta(Delta::Text { text, .. }) => {
-                self.told.push_back(Event::Text(text.to_string()))
+                self.pending.push_back(Event::Text(text.to_string()))
             }
             Frame::Delta(Delta::Reasoning { text, .. }) => {
-                self.told.push_back(Event::Reasoning(text.to_string()))
+                self.pending.push_back(Event::Reasoning(text.to_string()))
             }
             Frame::Delta(Delta::Notice { text }) => {
-                self.told.push_back(Event::Note(text.to_string()))
+                self.pending.push_back(Event::Note(text.to_string()))
             }
             Frame::Delta(Delta::Output { .. })
             | Frame::Partial(_)
@@ -212,7 +213,7 @@ impl Run {
             Fact::Prompted(_) => (self.iterations, self.answer) = (0, String::new()),
             Fact::StepStarted(_) => {
                 self.iterations += 1;
-                self.told.push_back(Event::StepStarted { step: self.iterations });
+                self.pending.push_back(Event::StepStarted { step: self.iterations });
             }
             Fact::Answered(e) => {
                 self.used(&e.usage);
@@ -222,19 +223,23 @@ impl Run {
                     .and_then(|call| FinalArgs::parse(&call.args).ok())
                     .map(|args| args.answer.to_string());
                 self.answer = last.unwrap_or_else(|| words.clone());
-                self.told.push_back(Event::Said(words));
+                self.pending.push_back(Event::Said(words));
             }
             Fact::Started(e) => {
                 if let Some(call) = self.state.call(e.call) {
                     let (tool, arguments) = (call.part.tool.clone(), call.args().to_string());
-                    self.told.push_back(Event::Began { call: e.call.to_string(), tool, arguments });
+                    self.pending.push_back(Event::Began {
+                        call: e.call.to_string(),
+                        tool,
+                        arguments,
+                    });
                 }
             }
             Fact::Finished(e) => {
                 let ok = e.outcome == dunnock_proto::Outcome::Done;
                 if let Some(call) = self.state.call(e.call) {
                     let tool = call.part.tool.clone();
-                    self.told.push_back(match call.harness {
+                    self.pending.push_back(match call.harness {
                         true => {
                             let command = VerifyArgs::parse(call.args())
                                 .map(|args| args.command)
@@ -252,7 +257,7 @@ impl Run {
             }
             Fact::Asked(e) => {
                 let asked = self.questions().into_iter().find(|question| question.id == e.question);
-                self.told.extend(asked.map(Event::Asked));
+                self.pending.extend(asked.map(Event::Asked));
             }
             Fact::Ended(_) => self.ended = record.envelope.seq,
             Fact::StepFailed(e) => self.used(&e.usage),
@@ -332,7 +337,7 @@ impl Run {
     /// When the session cannot be saved.
     pub async fn stop(&mut self) -> Result<(), Error> {
         // Refused if the work has already ended.
-        if let Ok(seq) = self.door.send(Command::Interrupt).await.map_err(broken)? {
+        if let Ok(seq) = self.connection.send(Command::Interrupt).await.map_err(broken)? {
             self.upto = self.upto.max(seq);
         }
         Ok(())
@@ -345,7 +350,7 @@ impl Run {
     pub async fn finish(mut self) -> Result<Outcome, Error> {
         while self.next().await?.is_some() {}
         let (waiting, taken_back) = (self.questions(), self.taken_back());
-        self.door.close().await;
+        self.connection.close().await;
         let s = &self.state;
         let done = s.status() == Status::Done && !taken_back;
         let proven = done && s.proof == Proof::Proven;
@@ -356,10 +361,10 @@ impl Run {
             (_, Some(EndReason::Failed { error })) => Some(error.clone()),
             (_, Some(EndReason::Unproven)) => Some("the checks do not pass".to_owned()),
             (_, Some(EndReason::Limit)) if s.proof == Proof::Failed => {
-                Some(format!("the checks do not pass after {} steps", self.iterations))
+                Some(format!("the checks do not pass after {}", count(self.iterations, "step")))
             }
             (_, Some(EndReason::Limit)) => {
-                Some(format!("the limit of {} steps was reached", s.config.max_steps))
+                Some(format!("the limit of {} was reached", count(s.config.max_steps, "step")))
             }
             (_, Some(EndReason::Budget)) => {
                 Some("the budget does not cover the next request".to_owned())
@@ -370,7 +375,7 @@ impl Run {
         };
         let summary = match &s.config.planner {
             Some(_) => {
-                read_memory(self.world.log.as_ref(), &self.session).await.map_err(broken)?.summary()
+                read_memory(self.ports.log.as_ref(), &self.session).await.map_err(broken)?.summary()
             }
             None if taken_back => String::new(),
             None => self.answer.clone(),

@@ -51,7 +51,7 @@ pub fn apply(s: &mut State, event: &Event) {
             }
             s.unseen += 1;
             let pictures = s.config.picture_tokens.saturating_mul(e.images.len() as u64);
-            s.told(s.tokens(&e.text).saturating_add(pictures));
+            s.add_context(s.tokens(&e.text).saturating_add(pictures));
             s.fresh = true;
             s.refresh();
             s.questions.retain(|q| !matches!(*q.kind, QuestionKind::Limit { .. }));
@@ -76,7 +76,7 @@ pub fn apply(s: &mut State, event: &Event) {
                     s.compacted = None; // conversation since the last compaction can be compacted too
                 }
             }
-            s.told(s.tokens(&e.partial));
+            s.add_context(s.tokens(&e.partial));
         }
         Event::TimerFired(_) => s.wake = None,
         Event::Asked(e) => {
@@ -198,7 +198,7 @@ pub fn apply(s: &mut State, event: &Event) {
             s.title = Some(e.title.as_str().into());
         }
         Event::Noticed(e) => {
-            s.told(s.tokens(&e.text));
+            s.add_context(s.tokens(&e.text));
             s.progress.warned |= e.stalled;
             if !e.sources.is_empty() {
                 s.sources = Arc::new(e.sources.clone());
@@ -281,7 +281,7 @@ impl State {
     }
 
     /// The next request is longer by this much.
-    fn told(&mut self, tokens: u64) {
+    fn add_context(&mut self, tokens: u64) {
         self.context = self.context.saturating_add(tokens);
     }
 
@@ -313,7 +313,7 @@ impl State {
     }
 
     fn finished(&mut self, e: &Finished) {
-        self.told(self.tokens(&e.shown));
+        self.add_context(self.tokens(&e.shown));
         self.spent.ms = self.spent.ms.saturating_add(e.ms);
         let seq = self.seq;
         let keep = self.config.checkpoints;
@@ -440,9 +440,9 @@ impl State {
     fn was_compacted(&mut self, e: &Compacted) {
         self.use_up(&e.usage, 0);
         // That length lacks what no step has sent yet, so it is added.
-        let told = self.bounds.last().map_or(self.context, |(_, then)| *then);
+        let before = self.bounds.last().map_or(self.context, |(_, then)| *then);
         let context =
-            (e.after / self.token_bytes()).saturating_add(self.context.saturating_sub(told));
+            (e.after / self.token_bytes()).saturating_add(self.context.saturating_sub(before));
         let gone = self.context.saturating_sub(context);
         self.bounds.iter_mut().for_each(|(_, then)| *then = then.saturating_sub(gone));
         self.context = context;

@@ -127,9 +127,9 @@ impl CompactionNotes {
             };
             // Takes as many of the latest answers as fit, but shows them in their original order.
             let rows: Vec<String> = self.answers.iter().rev().map(row).collect();
-            let mut told = fitting(rows, room / 8);
-            told.reverse();
-            told.iter().for_each(|row| text.push_str(&format!("{row}\n")));
+            let mut kept = fitting(rows, room / 8);
+            kept.reverse();
+            kept.iter().for_each(|row| text.push_str(&format!("{row}\n")));
         }
         if !open.is_empty() {
             text.push_str("\n# Questions waiting for the person\n");
@@ -146,13 +146,13 @@ impl CompactionNotes {
                 let state = if step.state.is_empty() { "pending" } else { &step.state };
                 format!("- [{state}] {}", short(&step.text, room / 40))
             };
-            let told = fitting(self.plan.iter().map(row).collect(), room / 8);
-            told.iter().for_each(|row| text.push_str(&format!("{row}\n")));
+            let kept = fitting(self.plan.iter().map(row).collect(), room / 8);
+            kept.iter().for_each(|row| text.push_str(&format!("{row}\n")));
         }
         if !changed.is_empty() {
             text.push_str("\n# Files changed in this session\n");
-            let told = fitting(changed.iter().map(|path| format!("- {path}")).collect(), room / 4);
-            told.iter().for_each(|row| text.push_str(&format!("{row}\n")));
+            let kept = fitting(changed.iter().map(|path| format!("- {path}")).collect(), room / 4);
+            kept.iter().for_each(|row| text.push_str(&format!("{row}\n")));
         }
         text
     }
@@ -161,7 +161,7 @@ impl CompactionNotes {
     fn prompts(&self, room: usize) -> Vec<(usize, Option<String>)> {
         let all = self.prompts.len();
         let mut left = room;
-        let mut told = vec![None; all];
+        let mut kept = vec![None; all];
         // The first prompt, then from the last to the second: the first and last say most about the
         // task.
         let order = (0..all.min(1)).chain((1..all).rev());
@@ -174,11 +174,11 @@ impl CompactionNotes {
                 break;
             }
             left = left.saturating_sub(text.len());
-            told[n] = Some(text);
+            kept[n] = Some(text);
         }
         let mut rows = Vec::new();
-        let gone = told.iter().filter(|text| text.is_none()).count();
-        for (n, text) in told.into_iter().enumerate() {
+        let gone = kept.iter().filter(|text| text.is_none()).count();
+        for (n, text) in kept.into_iter().enumerate() {
             match text {
                 Some(text) => rows.push((n + 1, Some(text))),
                 None if rows
@@ -198,16 +198,16 @@ impl CompactionNotes {
 fn fitting(rows: Vec<String>, room: usize) -> Vec<String> {
     let all = rows.len();
     let mut left = room.max(400);
-    let mut told: Vec<String> = Vec::new();
+    let mut kept: Vec<String> = Vec::new();
     for row in rows {
         let Some(less) = left.checked_sub(row.len() + 1) else { break };
         left = less;
-        told.push(row);
+        kept.push(row);
     }
-    if told.len() < all {
-        told.push(format!("- and {} more", all - told.len()));
+    if kept.len() < all {
+        kept.push(format!("- and {} more", all - kept.len()));
     }
-    told
+    kept
 }
 
 fn short(text: &str, most: usize) -> String {
@@ -219,13 +219,13 @@ mod tests {
     use super::*;
     use dunnock_proto::{CallId, Hash, Planned, Prompted, QuestionKind, Replied};
 
-    fn told(facts: &[Event], room: usize) -> String {
-        let mut carried = CompactionNotes::default();
+    fn notes(facts: &[Event], room: usize) -> String {
+        let mut collected = CompactionNotes::default();
         let visible = [Span { from: 1, to: 1000 }];
         for (seq, event) in (1..).zip(facts) {
-            carried.add(&visible, seq, event);
+            collected.add(&visible, seq, event);
         }
-        carried.text(&[], &["src/a.rs".into()], room)
+        collected.text(&[], &["src/a.rs".into()], room)
     }
 
     fn prompt(text: &str) -> Event {
@@ -243,7 +243,7 @@ mod tests {
             },
             hash: Hash::ZERO,
         };
-        let text = told(
+        let text = notes(
             &[
                 prompt("rewrite the “parser”\nin Rust"),
                 asked.into(),
@@ -274,7 +274,7 @@ mod tests {
     fn the_first_and_the_last_prompt_stay_and_the_text_stays_short() {
         let many: Vec<Event> =
             (0..100).map(|n| prompt(&format!("wish {n} {}", "x".repeat(300)))).collect();
-        let text = told(&many, 4_000);
+        let text = notes(&many, 4_000);
         assert!(
             text.contains("1. wish 0 ")
                 && text.contains("100. wish 99 ")
@@ -282,7 +282,7 @@ mod tests {
             "{text}"
         );
         assert!(text.len() < 5_000, "{}", text.len());
-        let huge = told(&[prompt(&format!("begin {} end", "y".repeat(1 << 20)))], 4_000);
+        let huge = notes(&[prompt(&format!("begin {} end", "y".repeat(1 << 20)))], 4_000);
         assert!(
             huge.contains("begin ") && huge.contains(" end") && huge.len() < 5_000,
             "{}",

@@ -134,7 +134,7 @@ pub(crate) fn cut_step(step: Step) -> StepFailed {
 /// All work that the process `me` must be running now; none if it does not own the session.
 #[must_use]
 pub fn wanted(s: &State, me: Owner) -> Vec<Effect> {
-    if s.owner.is_none_or(|seat| seat.owner != me) || s.read_only.is_some() {
+    if s.owner.is_none_or(|current| current.owner != me) || s.read_only.is_some() {
         return Vec::new();
     }
     let mut effects: Vec<Effect> =
@@ -163,7 +163,7 @@ pub fn wanted(s: &State, me: Owner) -> Vec<Effect> {
 /// [cut](Effect::cut).
 #[must_use]
 pub fn stopping(s: &State, me: Owner) -> Vec<Effect> {
-    let mine = s.owner.is_some_and(|seat| seat.owner == me) && s.read_only.is_none();
+    let mine = s.owner.is_some_and(|current| current.owner == me) && s.read_only.is_none();
     if mine && s.stopping { interruptible(s, me) } else { Vec::new() }
 }
 
@@ -196,7 +196,7 @@ fn interruptible(s: &State, me: Owner) -> Vec<Effect> {
 /// earlier is open and the files before it are saved.
 #[must_use]
 pub fn begin(s: &State, me: Owner) -> Vec<Event> {
-    if s.owner.is_none_or(|seat| seat.owner != me) || s.stopping || s.read_only.is_some() {
+    if s.owner.is_none_or(|current| current.owner != me) || s.stopping || s.read_only.is_some() {
         return Vec::new();
     }
     // While "is it safe to continue?" is open, nothing else starts.

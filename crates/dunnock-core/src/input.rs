@@ -26,11 +26,11 @@ pub struct DecideContext {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// A command from an interface.
-    Order(CommandRequest),
+    Command(CommandRequest),
     /// The outcome of work, from inside the process that did it.
     Report(Report),
     /// A process takes over.
-    Take(Claim),
+    Claim(Claim),
 }
 
 /// The outcome of an effect.

@@ -26,7 +26,7 @@ pub struct CancellationToken(Arc<Mutex<CancellationState>>);
 
 #[derive(Debug, Default)]
 struct CancellationState {
-    told: bool,
+    cancelled: bool,
     wakers: Vec<Waker>,
 }
 
@@ -35,7 +35,7 @@ impl CancellationToken {
     pub fn cancel(&self) {
         let wakers = {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            state.told = true;
+            state.cancelled = true;
             std::mem::take(&mut state.wakers)
         };
         wakers.into_iter().for_each(Waker::wake);
@@ -43,7 +43,7 @@ impl CancellationToken {
     /// Whether the work was asked to stop.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).told
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).cancelled
     }
     /// Waits until the work is asked to stop.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + 'static {
@@ -57,7 +57,7 @@ impl Future for Cancelled {
     type Output = ();
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.told {
+        if state.cancelled {
             return Poll::Ready(());
         }
         if !state.wakers.iter().any(|w| w.will_wake(cx.waker())) {
@@ -368,7 +368,10 @@ pub trait Model: Send + Sync {
     ) -> BoxFuture<'_, Result<(Answered, Vec<Blob>), StepFailed>>;
     /// Writes a request to files for the user to copy; [`ask`](Self::ask) then waits for the
     /// answer.
-    fn hand_over(&self, asking: ModelRequest) -> BoxFuture<'_, Result<OutboxWritten, StepFailed>> {
+    fn write_outbox(
+        &self,
+        asking: ModelRequest,
+    ) -> BoxFuture<'_, Result<OutboxWritten, StepFailed>> {
         let error = "this model does not support the copy-and-paste bridge".to_owned();
         Box::pin(
             async move { Err(StepFailed::unsent(asking.request.step, Failure::Rejected, error)) },
@@ -431,7 +434,7 @@ pub struct ToolCall {
     pub seen: Arc<BTreeMap<String, Hash>>,
     /// A folder that is hidden from commands, like those of the program itself: it holds the
     /// pasted answers of the chat.
-    pub closed: Option<String>,
+    pub hidden_folder: Option<String>,
 }
 
 /// Runs calls.

@@ -371,7 +371,7 @@ impl State {
         match self.config.sandbox {
             Sandbox::Off => Isolation::D,
             Sandbox::Auto | Sandbox::Require(_) => {
-                self.owner.map_or(Isolation::D, |seat| seat.level)
+                self.owner.map_or(Isolation::D, |current| current.level)
             }
         }
     }

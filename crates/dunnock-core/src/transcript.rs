@@ -394,9 +394,9 @@ impl Transcript {
     fn compact(&mut self, e: &Compacted) {
         let all = segments(self.tail.as_ref());
         let mut tail = e.summary.as_ref().map(|summary| {
-            let told =
+            let messages =
                 e.notes.iter().chain([summary]).map(|text| Message::Notice { text: text.clone() });
-            Segment::seal(None, e.upto, told.collect())
+            Segment::seal(None, e.upto, messages.collect())
         });
         let shorter: BTreeMap<CallId, &Arc<str>> =
             e.shortened.iter().map(|s| (s.call, &s.shown)).collect();

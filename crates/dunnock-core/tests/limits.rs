@@ -315,12 +315,12 @@ fn a_budget_that_comes_later_makes_a_head_that_bounds_answers() {
         budget: Some(Budget { tokens: Some(10_000), ..Budget::default() }),
         ..ConfigPatch::default()
     };
-    let order = CommandRequest {
+    let request = CommandRequest {
         id: "b".parse().unwrap(),
         expect: None,
         command: Command::Configure { set },
     };
-    scene.give(dunnock_core::Input::Order(order));
+    scene.give(dunnock_core::Input::Command(request));
     scene.line("> more");
     assert_eq!(scene.out.matches("preamble_set").count(), 2, "{}", scene.out);
     assert!(scene.out.contains("step_started 2"), "once is enough: {}", scene.out);

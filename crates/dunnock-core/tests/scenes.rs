@@ -43,8 +43,8 @@ fn a_declined_call_is_told_to_the_model() {
            step_started 1 holding 150 tokens 0 micros
          < shell: rm x | edit: y | view: z
            answered
-           asked q1 shell rm x / why: approval mode \"ask\": edits and commands need approval
-           asked q2 edit y / why: approval mode \"ask\": edits and commands need approval
+           asked q1 shell rm x / why: edits and commands need approval in mode \"ask\"
+           asked q2 edit y / why: edits and commands need approval in mode \"ask\"
            allowed 1.2 Policy(\"it is read-only\")
          ! no too risky
            replied
@@ -71,7 +71,7 @@ fn always_is_for_calls_of_its_shape_only() {
          < edit: a | shell: make all
            answered
            allowed 1.0 Policy(\"the approval mode is edits\")
-           asked q1 shell make all / why: approval mode \"edits\": commands need approval
+           asked q1 shell make all / why: commands need approval in mode \"edits\"
            started 1.0
          ! always shell ls
            refused: InvalidAnswer
@@ -93,8 +93,8 @@ fn always_is_for_calls_of_its_shape_only() {
            answered
            allowed 2.0 Grant(Rule { tool: \"shell\", words: [\"make\", \"all\"], access: Access { \
          network: false, secrets: false, protected: false, unsandboxed: false } })
-           asked q2 shell make $X / why: approval mode \"edits\": commands need approval
-           asked q3 shell make clean / why: approval mode \"edits\": commands need approval
+           asked q2 shell make $X / why: commands need approval in mode \"edits\"
+           asked q3 shell make clean / why: commands need approval in mode \"edits\"
            started 2.0",
     );
 }
@@ -209,7 +209,7 @@ fn without_a_box_commands_ask() {
     let mut s = scene(auto());
     let (platform, app) = ("t".to_owned(), "0".to_owned());
     s.owner = 9;
-    s.give(Input::Take(Claim {
+    s.give(Input::Claim(Claim {
         owner: Owner(9),
         isolation: Isolation::D,
         platform,
@@ -469,8 +469,8 @@ fn a_rewind_does_not_overwrite_files_that_could_not_be_kept() {
         policy: Policy::default(),
     };
     let rewind = Command::Rewind { to: RewindTo::Event(3), scope: Scope::Both, force: false };
-    let order = CommandRequest { id: "r".parse().unwrap(), expect: None, command: rewind };
-    for event in decide(&scene.s, &now, Input::Order(order)).unwrap() {
+    let request = CommandRequest { id: "r".parse().unwrap(), expect: None, command: rewind };
+    for event in decide(&scene.s, &now, Input::Command(request)).unwrap() {
         scene.told(&event);
     }
     scene.line("> meanwhile");
@@ -650,7 +650,7 @@ fn a_yes_counts_for_the_isolation_that_was_shown() {
     s.line("< shell: make");
     let (platform, app) = ("t".to_owned(), "0".to_owned());
     s.owner = 9;
-    s.give(Input::Take(Claim {
+    s.give(Input::Claim(Claim {
         owner: Owner(9),
         isolation: Isolation::D,
         platform,
@@ -744,7 +744,7 @@ fn what_was_allowed_remembers_its_box() {
     assert!(s.s.calls.iter().all(|call| !s.s.weaker(call)));
     let (platform, app) = ("t".to_owned(), "0".to_owned());
     s.owner = 9;
-    s.give(Input::Take(Claim {
+    s.give(Input::Claim(Claim {
         owner: Owner(9),
         isolation: Isolation::C,
         platform,

@@ -51,7 +51,7 @@ impl Scene {
             app,
             untrusted: None,
         };
-        self.give(Input::Take(take));
+        self.give(Input::Claim(take));
     }
 
     pub fn give(&mut self, input: Input) {
@@ -132,7 +132,7 @@ impl Scene {
     pub fn command(&mut self, command: Command) {
         self.serial += 1;
         let id = format!("c{}", self.serial).parse().unwrap();
-        self.give(Input::Order(CommandRequest { id, expect: None, command }));
+        self.give(Input::Command(CommandRequest { id, expect: None, command }));
     }
 
     pub fn work(&mut self, work: EffectOutcome) {

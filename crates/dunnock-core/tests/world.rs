@@ -109,8 +109,8 @@ pub fn refold(log: &[Event]) -> Transcript {
 
 fn kind_of(input: &Input) -> &'static str {
     match input {
-        Input::Take(_) => "take",
-        Input::Order(order) => order.command.name(),
+        Input::Claim(_) => "take",
+        Input::Command(request) => request.command.name(),
         Input::Report(report) => match report.work {
             EffectOutcome::PreambleSet(_) => "preamble_set",
             EffectOutcome::PreambleFailed { .. } => "head_failed",
@@ -200,7 +200,7 @@ impl World {
         }
     }
 
-    fn order(&mut self, command: Command, version: Seq) -> CommandRequest {
+    fn request(&mut self, command: Command, version: Seq) -> CommandRequest {
         self.serial += 1;
         let id = format!("i{}", self.serial).parse().unwrap();
         let expect = match self.r.below(10) {
@@ -216,7 +216,7 @@ impl World {
         self.serial += 1;
         let take = inputs::take(&mut self.r, self.serial);
         let mut process = Process::open(&self.store, take.owner, true);
-        let came = self.give(&mut process, Input::Take(take));
+        let came = self.give(&mut process, Input::Claim(take));
         if matches!(came, Came::Accepted(_)) {
             self.driver = Some(process);
         }
@@ -226,7 +226,7 @@ impl World {
     /// Before the first event there is no session; after an event of a later release nothing is
     /// written or wanted.
     pub fn closed_doors(&mut self) {
-        let input = Input::Order(self.order(Command::Run, 0));
+        let input = Input::Command(self.request(Command::Run, 0));
         let none = decide(&State::default(), &DecideContext::default(), input.clone());
         let mut later = fold(&self.store.log);
         later.skip("dreamt", "no such kind", false);
@@ -257,12 +257,12 @@ impl World {
     /// A process that only answers, such as `approve`: it folds, decides, appends and goes.
     pub fn answer_from_outside(&mut self, command: Command) -> Came {
         let mut process = Process::open(&self.store, Owner(2), false);
-        let order = self.order(command, process.state.version);
-        let came = self.give(&mut process, Input::Order(order.clone()));
+        let request = self.request(command, process.state.version);
+        let came = self.give(&mut process, Input::Command(request.clone()));
         if let Came::Accepted(seq) = came
             && self.r.chance(20)
         {
-            let again = self.give(&mut process, Input::Order(order));
+            let again = self.give(&mut process, Input::Command(request));
             let fine =
                 matches!(again, Came::Accepted(s) if s == seq) || matches!(again, Came::Refused(_));
             assert!(fine, "a repeated command did something new: {again:?}");
@@ -274,12 +274,12 @@ impl World {
     pub fn drive(&mut self, raw: Raw) -> Came {
         let Some(mut process) = self.driver.take() else { return Came::Died };
         let input = match raw {
-            Raw::Command(command) => Input::Order(self.order(command, process.state.version)),
+            Raw::Command(command) => Input::Command(self.request(command, process.state.version)),
             Raw::Work(work) => {
                 let owner = if self.r.chance(97) { process.me } else { Owner(77) };
                 Input::Report(Report { owner, work })
             }
-            Raw::Take(take) => Input::Take(take),
+            Raw::Take(take) => Input::Claim(take),
         };
         let came = self.give(&mut process, input);
         if came != Came::Died {
@@ -317,8 +317,8 @@ impl World {
     fn give(&mut self, p: &mut Process, input: Input) -> Came {
         let now = self.now();
         let id = match &input {
-            Input::Order(order) => Some(order.id.clone()),
-            Input::Report(_) | Input::Take(_) => None,
+            Input::Command(request) => Some(request.id.clone()),
+            Input::Report(_) | Input::Claim(_) => None,
         };
         if let Some(seq) = id.as_ref().and_then(|id| self.store.inputs.get(id)) {
             return Came::Accepted(*seq);
@@ -359,7 +359,7 @@ impl World {
                     return if self.tend(p) { Came::Accepted(seq) } else { Came::Died };
                 }
                 Append::Conflict => {
-                    if !p.catch_up(&self.store) && p.drives && !matches!(input, Input::Take(_)) {
+                    if !p.catch_up(&self.store) && p.drives && !matches!(input, Input::Claim(_)) {
                         return Came::Died;
                     }
                     continue;

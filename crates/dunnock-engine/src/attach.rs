@@ -54,7 +54,7 @@ async fn serve(handle: Handle, stream: UnixStream) -> Option<()> {
     let first =
         tokio::time::timeout(Duration::from_secs(5), next_line(&mut lines, SHORT)).await.ok()??;
     let hello: Hello = serde_json::from_str(&first).ok()?;
-    let (link, app) = (LINK_VERSION, handle.world.app.clone());
+    let (link, app) = (LINK_VERSION, handle.ports.app.clone());
     if hello.link != link {
         return send(&mut write, &Greeting::Mismatch { link, app }).await;
     }
@@ -91,9 +91,9 @@ async fn take_orders(
     answers: mpsc::Sender<Frame>,
 ) {
     while let Some(line) = next_line(&mut lines, LONGEST).await {
-        let Ok(Up::Command(order)) = serde_json::from_str::<Up>(&line) else { return };
-        let id = order.id.clone();
-        let frame = match handle.order(order).await {
+        let Ok(Up::Command(request)) = serde_json::from_str::<Up>(&line) else { return };
+        let id = request.id.clone();
+        let frame = match handle.submit(request).await {
             Some(Ok(seq)) => Frame::Accepted { id, seq },
             Some(Err((why, version, questions))) => {
                 Frame::Refused { id, reason: why, version, questions }
@@ -187,12 +187,15 @@ impl Attached {
 
     /// Sends a command and waits for its answer; frames that arrive earlier are queued. `None` when
     /// the owner is gone.
-    pub(crate) async fn order(&mut self, order: &CommandRequest) -> Option<Result<Seq, Refusal>> {
-        send(&mut self.write, &Up::Command(order.clone())).await?;
+    pub(crate) async fn submit(
+        &mut self,
+        request: &CommandRequest,
+    ) -> Option<Result<Seq, Refusal>> {
+        send(&mut self.write, &Up::Command(request.clone())).await?;
         loop {
             match self.read().await? {
-                Frame::Accepted { id, seq } if id == order.id => return Some(Ok(seq)),
-                Frame::Refused { id, reason: why, version, questions } if id == order.id => {
+                Frame::Accepted { id, seq } if id == request.id => return Some(Ok(seq)),
+                Frame::Refused { id, reason: why, version, questions } if id == request.id => {
                     return Some(Err(Refusal { reason: why, version, questions }));
                 }
                 frame => self.early.push_back(frame),

@@ -29,11 +29,11 @@ pub(crate) fn none(tree: Tree, of: Hash, why: String) -> Baselined {
 impl Baselining {
     pub(crate) async fn run(
         self,
-        world: Ports,
+        ports: Ports,
         halt: CancellationToken,
     ) -> (EffectOutcome, Vec<Blob>) {
-        let copy = match &world.checkpoints {
-            Some(keeper) => keeper.copy(&self.workspace, &self.tree).await,
+        let copy = match &ports.checkpoints {
+            Some(checkpoints) => checkpoints.copy(&self.workspace, &self.tree).await,
             None => Err("checkpoints are not available here".into()),
         };
         let copy = match copy {
@@ -59,7 +59,7 @@ impl Baselining {
             }
             let quiet: DeltaSink = Arc::new(|_| {});
             let (finished, _) =
-                world.tools.run(self.job(command, index, copy.path()), quiet, halt.clone()).await;
+                ports.tools.run(self.job(command, index, copy.path()), quiet, halt.clone()).await;
             let (outcome, exit, ms) = (finished.outcome, finished.exit, finished.ms);
             let shown = finished.shown.replace(copy.path(), &self.workspace).into();
             checks.push(Baseline { command: command.clone(), outcome, exit, ms, shown });
@@ -94,7 +94,7 @@ impl Baselining {
             call,
             isolation: level,
             seen: Arc::default(),
-            closed: None,
+            hidden_folder: None,
         }
     }
 }

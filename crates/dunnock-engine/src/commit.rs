@@ -47,7 +47,7 @@ impl Driver {
         let mut delay = Duration::from_millis(10);
         let mut tries = 0;
         loop {
-            let decided = self.decide(&inputs).await?;
+            let decided = self.decide_all(&inputs).await?;
             if decided.records.is_empty() {
                 return self.answer(inputs, decided).await;
             }
@@ -62,7 +62,7 @@ impl Driver {
             };
             let what = decided.records[0].envelope.kind.clone();
             failpoint::hit("append.before", &what);
-            let end = self.world.log.append(batch).await;
+            let end = self.ports.log.append(batch).await;
             match end {
                 Ok(Appended::Done) => {
                     failpoint::hit("append.after", &what);
@@ -78,19 +78,21 @@ impl Driver {
                     if self.resolve_uncertain_append(&decided).await? {
                         return self.apply_committed(inputs, decided).await;
                     }
-                    self.wait_for_room(delay).await?;
+                    self.pause_before_retry(delay).await?;
                     delay = (delay * 2).min(Duration::from_secs(2));
                 }
-                Err(full @ LogError::Full(_)) if !self.heard => return Err(full.into()),
+                Err(full @ LogError::Full(_)) if !self.clients_can_connect => {
+                    return Err(full.into());
+                }
                 Err(full @ LogError::Full(_)) => {
                     self.say(&full.to_string());
-                    self.wait_for_room(delay).await?;
+                    self.pause_before_retry(delay).await?;
                     delay = (delay * 2).min(Duration::from_secs(2));
                 }
                 Err(error @ LogError::Failed(_)) if tries < TRIES => {
                     tries += 1;
                     self.say(&format!("{error}; trying again"));
-                    self.wait_for_room(delay).await?;
+                    self.pause_before_retry(delay).await?;
                     delay = (delay * 2).min(Duration::from_secs(2));
                 }
                 Err(error @ (LogError::Failed(_) | LogError::Damaged(_))) => {
@@ -101,47 +103,42 @@ impl Driver {
     }
 
     /// Decides every input on a copy of the state, then starts the calls that may start.
-    async fn decide(&self, inputs: &[Pending]) -> Result<Decided, Stopped> {
-        let at = self.world.clock.now();
-        let (ledger, today) = ledger(&self.world, at).await?;
+    async fn decide_all(&self, inputs: &[Pending]) -> Result<Decided, Stopped> {
+        let at = self.ports.clock.now();
+        let (ledger, today) = ledger(&self.ports, at).await?;
         let before = &self.loaded.state;
         let mut next = before.clone();
         let mut facts: Vec<(Event, Cause)> = Vec::new();
-        let mut made = Vec::new();
+        let mut input_seqs = Vec::new();
         let mut answers = Vec::new();
         let mut known: Vec<(&InputId, Result<Seq, Refused>)> = Vec::new();
         for pending in inputs {
             // A command sent twice in one round gets one answer. An interrupt that was executed
             // before must not stop work started since, so it is looked up before it is considered.
-            if let Input::Order(order) = &pending.input {
-                if let Some((_, first)) = known.iter().find(|(id, _)| *id == &order.id) {
+            if let Input::Command(request) = &pending.input {
+                if let Some((_, first)) = known.iter().find(|(id, _)| *id == &request.id) {
                     answers.push(first.clone());
                     continue;
                 }
-                if order.command == Command::Interrupt
-                    && let Some(seq) = self.world.log.answered(&self.session, &order.id).await?
+                if request.command == Command::Interrupt
+                    && let Some(seq) = self.ports.log.answered(&self.session, &request.id).await?
                 {
                     answers.push(Ok(seq));
                     continue;
                 }
             }
             let tree_at = self.tree_at(&pending.input).await?;
-            let day_left = day_left(&self.world, (ledger, today), &self.loaded, &next);
-            let news = news(&self.world, &next, &pending.input);
+            let day_left = day_left(&self.ports, (ledger, today), &self.loaded, &next);
+            let preamble_drift = preamble_drift(&self.ports, &next, &pending.input);
             let events = match decide(
                 &next,
-                &DecideContext {
-                    day_left,
-                    tree_at,
-                    preamble_drift: news,
-                    policy: Policy::default(),
-                },
+                &DecideContext { day_left, tree_at, preamble_drift, policy: Policy::default() },
                 pending.input.clone(),
             ) {
                 Ok(events) => events,
                 Err(refused) => {
-                    if let Input::Order(order) = &pending.input {
-                        known.push((&order.id, Err(refused.clone())));
+                    if let Input::Command(request) = &pending.input {
+                        known.push((&request.id, Err(refused.clone())));
                     }
                     answers.push(Err(refused));
                     continue;
@@ -149,15 +146,15 @@ impl Driver {
             };
             self.stop_early(&events);
             let cause = match &pending.input {
-                Input::Order(order) => Cause::Input(order.id.clone()),
+                Input::Command(request) => Cause::Input(request.id.clone()),
                 Input::Report(_) => Cause::Report,
-                Input::Take(_) => Cause::Driver,
+                Input::Claim(_) => Cause::Driver,
             };
             events.iter().for_each(|e| apply(&mut next, e));
             facts.extend(events.into_iter().map(|e| (e, cause.clone())));
-            if let Input::Order(order) = &pending.input {
-                made.push((order.id.clone(), next.seq));
-                known.push((&order.id, Ok(next.seq)));
+            if let Input::Command(request) = &pending.input {
+                input_seqs.push((request.id.clone(), next.seq));
+                known.push((&request.id, Ok(next.seq)));
             }
             answers.push(Ok(next.seq));
         }
@@ -173,17 +170,17 @@ impl Driver {
             (seq, chain) = (record.envelope.seq, record.chain());
             records.push(record);
         }
-        let charge = charge(&self.world, (ledger, today), &self.loaded, &next);
-        Ok(Decided { next, records, inputs: made, answers, charge })
+        let charge = charge(&self.ports, (ledger, today), &self.loaded, &next);
+        Ok(Decided { next, records, inputs: input_seqs, answers, charge })
     }
 
     /// The files at the event that a rewind names.
     async fn tree_at(&self, input: &Input) -> Result<Option<Tree>, Stopped> {
-        let Input::Order(order) = input else { return Ok(None) };
-        let Command::Rewind { to: RewindTo::Event(at), force, .. } = order.command else {
+        let Input::Command(request) = input else { return Ok(None) };
+        let Command::Rewind { to: RewindTo::Event(at), force, .. } = request.command else {
             return Ok(None);
         };
-        let past = past(self.world.log.as_ref(), &self.session).await?;
+        let past = past(self.ports.log.as_ref(), &self.session).await?;
         Ok(past.tree_at(at, force).cloned())
     }
 
@@ -207,12 +204,12 @@ impl Driver {
     /// answer again.
     async fn answer(&mut self, inputs: Vec<Pending>, decided: Decided) -> Result<(), Stopped> {
         for (pending, answer) in inputs.into_iter().zip(decided.answers) {
-            let (Some(reply), Input::Order(order)) = (pending.reply, pending.input) else {
+            let (Some(reply), Input::Command(request)) = (pending.reply, pending.input) else {
                 continue;
             };
             let answer: Answer = match answer {
                 Ok(seq) => Ok(seq),
-                Err(refused) => match self.world.log.answered(&self.session, &order.id).await? {
+                Err(refused) => match self.ports.log.answered(&self.session, &request.id).await? {
                     Some(seq) => Ok(seq),
                     None => {
                         let s = &self.loaded.state;
@@ -220,7 +217,7 @@ impl Driver {
                     }
                 },
             };
-            failpoint::hit("answer.before", order.command.name());
+            failpoint::hit("answer.before", request.command.name());
             let _ = reply.send(answer);
         }
         Ok(())
@@ -231,7 +228,7 @@ impl Driver {
     async fn resolve_uncertain_append(&mut self, decided: &Decided) -> Result<bool, Stopped> {
         let mut delay = Duration::from_millis(20);
         loop {
-            let log = self.world.log.clone();
+            let log = self.ports.log.clone();
             let mut records: Vec<Record> = Vec::new();
             let read = async {
                 log.reopen().await?;
@@ -249,7 +246,7 @@ impl Driver {
                 Err(LogError::Damaged(why)) => return Err(LogError::Damaged(why).into()),
                 Err(error) => {
                     self.say(&format!("still checking the log: {error}"));
-                    self.wait_for_room(delay).await?;
+                    self.pause_before_retry(delay).await?;
                     delay = (delay * 2).min(Duration::from_secs(2));
                 }
             }
@@ -257,16 +254,16 @@ impl Driver {
     }
 
     /// Waits before the next attempt. Mail is queued; an interrupt reaches running work at once.
-    async fn wait_for_room(&mut self, delay: Duration) -> Result<(), Stopped> {
+    async fn pause_before_retry(&mut self, delay: Duration) -> Result<(), Stopped> {
         let pause = tokio::time::sleep(delay);
         tokio::pin!(pause);
         loop {
             tokio::select! {
                 () = &mut pause => return Ok(()),
-                mail = self.inbox.recv() => match mail {
+                mail = self.mailbox.recv() => match mail {
                     None | Some(Mail::Close) => return Err(Stopped::Closed),
                     Some(mail) => {
-                        if matches!(&mail, Mail::Order(order, _) if order.command == Command::Interrupt) {
+                        if matches!(&mail, Mail::Command(request, _) if request.command == Command::Interrupt) {
                             self.running.values().for_each(|r| r.halt.cancel());
                         }
                         self.kept.push_back(mail);
@@ -295,11 +292,11 @@ pub async fn past(log: &dyn Log, session: &SessionId) -> Result<FileHistory, Log
 
 /// What changed in the sources of the preamble; checked when a step may start and when a call may
 /// have written files.
-pub(crate) fn news(world: &Ports, s: &State, input: &Input) -> Option<Noticed> {
+pub(crate) fn preamble_drift(ports: &Ports, s: &State, input: &Input) -> Option<Noticed> {
     let looks = match input {
-        Input::Take(_) => true,
-        Input::Order(order) => {
-            matches!(order.command, Command::Prompt { .. } | Command::Run | Command::Reply { .. })
+        Input::Claim(_) => true,
+        Input::Command(request) => {
+            matches!(request.command, Command::Prompt { .. } | Command::Run | Command::Reply { .. })
         }
         Input::Report(Report { work: EffectOutcome::Output(finished), .. }) => {
             s.call(finished.call).is_some_and(dunnock_core::Call::writes)
@@ -308,7 +305,7 @@ pub(crate) fn news(world: &Ports, s: &State, input: &Input) -> Option<Noticed> {
     };
     let preamble =
         s.preamble.as_ref().filter(|_| looks && !s.sources.is_empty() && s.preamble_fits())?;
-    world.model.preamble_drift(
+    ports.model.preamble_drift(
         &s.config,
         s.workspace.as_deref().unwrap_or_default(),
         preamble,
@@ -317,10 +314,10 @@ pub(crate) fn news(world: &Ports, s: &State, input: &Input) -> Option<Noticed> {
 }
 
 /// The day's ledger, if there is a daily budget, and the day.
-pub(crate) async fn ledger(world: &Ports, at: At) -> Result<(Ledger, i64), LogError> {
+pub(crate) async fn ledger(ports: &Ports, at: At) -> Result<(Ledger, i64), LogError> {
     let today = at.0.div_euclid(DAY);
-    match world.day_budget {
-        Some(_) => Ok((world.log.ledger(today).await?, today)),
+    match ports.day_budget {
+        Some(_) => Ok((ports.log.ledger(today).await?, today)),
         None => Ok((Ledger::default(), today)),
     }
 }
@@ -329,7 +326,7 @@ pub(crate) async fn ledger(world: &Ports, at: At) -> Result<(Ledger, i64), LogEr
 /// available: the next decision refunds or uses it. What was decided in the same round is not in
 /// the ledger yet, so it is subtracted.
 pub(crate) fn day_left(
-    world: &Ports,
+    ports: &Ports,
     (ledger, day): (Ledger, i64),
     loaded: &Loaded,
     next: &State,
@@ -338,12 +335,12 @@ pub(crate) fn day_left(
     let own = if loaded.reserved_at.0.div_euclid(DAY) == day { before.reserved.micros } else { 0 };
     let since = next.spent.micros.saturating_sub(before.spent.micros);
     let gone = ledger.micros.max(0).cast_unsigned().saturating_sub(own).saturating_add(since);
-    world.day_budget.map(|budget| budget.saturating_sub(gone))
+    ports.day_budget.map(|budget| budget.saturating_sub(gone))
 }
 
 /// What a decision charges to the day's budget, or refunds.
 pub(crate) fn charge(
-    world: &Ports,
+    ports: &Ports,
     (ledger, day): (Ledger, i64),
     loaded: &Loaded,
     next: &State,
@@ -360,7 +357,7 @@ pub(crate) fn charge(
                 + (spent - before.reserved.micros.cast_signed()).max(0)
         }
     };
-    (world.day_budget.is_some() && micros != 0).then_some(Charge {
+    (ports.day_budget.is_some() && micros != 0).then_some(Charge {
         day,
         micros,
         version: ledger.version,
@@ -370,8 +367,9 @@ pub(crate) fn charge(
 /// The command was executed before: it gets the same answer again, and the others are decided
 /// without it.
 fn answer_repeated(inputs: &mut Vec<Pending>, id: &InputId, seq: Seq) {
-    let Some(at) =
-        inputs.iter().position(|p| matches!(&p.input, Input::Order(order) if order.id == *id))
+    let Some(at) = inputs
+        .iter()
+        .position(|p| matches!(&p.input, Input::Command(request) if request.id == *id))
     else {
         return;
     };

@@ -32,12 +32,12 @@ impl CompactionInput {
 }
 
 pub(crate) async fn compact(
-    world: Ports,
-    talk: CompactionInput,
+    ports: Ports,
+    input: CompactionInput,
     halt: CancellationToken,
 ) -> (EffectOutcome, Vec<Blob>) {
     let (mut usage, mut broke) = (Usage::default(), false);
-    match shorter(&world, &talk, halt, (&mut usage, &mut broke)).await {
+    match shorter(&ports, &input, halt, (&mut usage, &mut broke)).await {
         Ok((compacted, blob)) => (EffectOutcome::Compacted(compacted), vec![blob]),
         Err(error) => (
             EffectOutcome::CompactionFailed(CompactionFailed {
@@ -51,27 +51,27 @@ pub(crate) async fn compact(
 }
 
 async fn shorter(
-    world: &Ports,
-    talk: &CompactionInput,
+    ports: &Ports,
+    input: &CompactionInput,
     halt: CancellationToken,
     (usage, broke): (&mut Usage, &mut bool),
 ) -> Result<(Compacted, Blob), String> {
-    let CompactionInput { state, transcript, upto, strength, .. } = talk;
+    let CompactionInput { state, transcript, upto, strength, .. } = input;
     let workspace = state.workspace.as_deref().unwrap_or_default();
-    let (mut preamble, blob) = world.model.render_preamble(&state.config, workspace).await?;
+    let (mut preamble, blob) = ports.model.render_preamble(&state.config, workspace).await?;
     let (shortened, summary, kept) = match strength {
         Strength::Shorten => (transcript.shorten(*upto, KEEP), None, None),
         Strength::Summarise => {
             let request = transcript.request().ok_or("the conversation is empty")?;
-            let summed = world.model.summarise(blob.bytes.clone(), request, halt).await;
+            let summed = ports.model.summarise(blob.bytes.clone(), request, halt).await;
             (*usage, *broke) = (summed.usage, summed.broke);
             let summary = format!("{WRITTEN}{}", summed.text?);
-            let kept = kept(world, talk).await.map_err(|error| error.to_string())?;
+            let kept = kept(ports, input).await.map_err(|error| error.to_string())?;
             (Vec::new(), Some(summary.into()), Some(kept.into()))
         }
     };
     preamble.reason = "compaction".into();
-    preamble.first_changed = first_changed(world.log.as_ref(), state, &blob).await;
+    preamble.first_changed = first_changed(ports.log.as_ref(), state, &blob).await;
     let before = transcript.len();
     let mut compacted = Compacted {
         upto: *upto,
@@ -95,27 +95,27 @@ pub(crate) async fn first_changed(log: &dyn Log, state: &State, new: &Blob) -> O
 }
 
 /// What a summary must not lose, from the log.
-async fn kept(world: &Ports, talk: &CompactionInput) -> Result<String, LogError> {
-    let CompactionInput { session, state, transcript, .. } = talk;
-    let mut carried = CompactionNotes::default();
-    for (session, spans) in pasts(world.log.as_ref(), session, state.visible()).await?.iter().rev()
+async fn kept(ports: &Ports, input: &CompactionInput) -> Result<String, LogError> {
+    let CompactionInput { session, state, transcript, .. } = input;
+    let mut notes = CompactionNotes::default();
+    for (session, spans) in pasts(ports.log.as_ref(), session, state.visible()).await?.iter().rev()
     {
         let each = &mut |record: dunnock_proto::Record| {
             if let Decoded::Known(event) = record.decode() {
-                carried.add(spans, record.envelope.seq, &event);
+                notes.add(spans, record.envelope.seq, &event);
             }
             true
         };
-        world.log.read(session, 0, each).await?;
+        ports.log.read(session, 0, each).await?;
     }
     let open: Vec<Question> = state.questions.clone();
-    let changed = changed(world, session, state).await?;
+    let changed = changed(ports, session, state).await?;
     let room = state
         .window()
         .map_or(ROOM, |window| (window.saturating_mul(state.config.token_bytes) / 8).min(ROOM));
     // If a request did not fit, the window is smaller than assumed.
     let room = if state.overflowed { room.min(transcript.len() / 4) } else { room };
-    Ok(carried.text(&open, &changed, usize::try_from(room).unwrap_or(usize::MAX)))
+    Ok(notes.text(&open, &changed, usize::try_from(room).unwrap_or(usize::MAX)))
 }
 
 /// A session and those it was forked from, each with the events that count, newest first.
@@ -143,18 +143,22 @@ async fn pasts(
 
 /// The files that this session changed and that differ from their state before it.
 async fn changed(
-    world: &Ports,
+    ports: &Ports,
     session: &SessionId,
     state: &State,
 ) -> Result<Vec<String>, LogError> {
-    let (Some(keeper), Some(first), Some(last)) = (&world.checkpoints, &state.first, &state.tree)
+    let (Some(checkpoints), Some(first), Some(last)) =
+        (&ports.checkpoints, &state.first, &state.tree)
     else {
         return Ok(Vec::new());
     };
-    let past = crate::commit::past(world.log.as_ref(), session).await?;
+    let past = crate::commit::past(ports.log.as_ref(), session).await?;
     let (ours, _) = past.since_first();
     let workspace = state.workspace.as_deref().unwrap_or_default();
-    Ok(keeper.changed(workspace, &(first.clone(), last.clone()), &ours).await.unwrap_or_default())
+    Ok(checkpoints
+        .changed(workspace, &(first.clone(), last.clone()), &ours)
+        .await
+        .unwrap_or_default())
 }
 
 /// Why a new preamble replaces the old one.

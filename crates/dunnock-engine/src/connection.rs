@@ -81,9 +81,9 @@ enum Inner {
 
 /// A connection to a session.
 pub struct Connection {
-    world: Ports,
+    ports: Ports,
     /// The pool of this process, if the driver is shared.
-    hall: Option<Arc<SessionPool>>,
+    pool: Option<Arc<SessionPool>>,
     session: SessionId,
     seen: Seq,
     inner: Inner,
@@ -95,20 +95,20 @@ impl Connection {
     ///
     /// # Errors
     /// If the log or the folders cannot be used, or the owner cannot be reached.
-    pub async fn open(world: Ports, session: SessionId, from: Seq) -> Result<Self, ConnectError> {
-        let inner = reach(&world, None, &session, from).await?;
-        Ok(Self { world, hall: None, session, seen: from, inner })
+    pub async fn open(ports: Ports, session: SessionId, from: Seq) -> Result<Self, ConnectError> {
+        let inner = reach(&ports, None, &session, from).await?;
+        Ok(Self { ports, pool: None, session, seen: from, inner })
     }
 
     /// Opens one of many connections of this process.
     pub(crate) async fn through(
-        hall: Arc<SessionPool>,
-        world: Ports,
+        pool: Arc<SessionPool>,
+        ports: Ports,
         session: SessionId,
         from: Seq,
     ) -> Result<Self, ConnectError> {
-        let inner = reach(&world, Some(&hall), &session, from).await?;
-        Ok(Self { world, hall: Some(hall), session, seen: from, inner })
+        let inner = reach(&ports, Some(&pool), &session, from).await?;
+        Ok(Self { ports, pool: Some(pool), session, seen: from, inner })
     }
 
     /// Opens a session that another process drives; `None` if no process does.
@@ -116,14 +116,14 @@ impl Connection {
     /// # Errors
     /// As above.
     pub async fn join(
-        world: Ports,
+        ports: Ports,
         session: SessionId,
         from: Seq,
     ) -> Result<Option<Self>, ConnectError> {
-        if Ownership::hold(&world.locks, &session)?.is_some() {
+        if Ownership::hold(&ports.locks, &session)?.is_some() {
             return Ok(None);
         }
-        Self::open(world, session, from).await.map(Some)
+        Self::open(ports, session, from).await.map(Some)
     }
 
     /// The driver, if it is in this process.
@@ -174,11 +174,11 @@ impl Connection {
             *frames = handle.frames(self.seen); // only this subscriber was cut off
             return Ok(());
         }
-        self.inner = reach(&self.world, self.hall.as_ref(), &self.session, self.seen).await?;
+        self.inner = reach(&self.ports, self.pool.as_ref(), &self.session, self.seen).await?;
         Ok(())
     }
 
-    /// Sends a command with a new id; see [`Connection::order`].
+    /// Sends a command with a new id; see [`Connection::submit`].
     ///
     /// # Errors
     /// As there.
@@ -195,8 +195,8 @@ impl Connection {
         expect: Option<Seq>,
         command: Command,
     ) -> Result<Result<Seq, Refusal>, ConnectError> {
-        let id = InputId::from_random(self.world.clock.random());
-        self.order(CommandRequest { id, expect, command }).await
+        let id = InputId::from_random(self.ports.clock.random());
+        self.submit(CommandRequest { id, expect, command }).await
     }
 
     /// Sends a command and waits until it is durable or refused. If the owner dies meanwhile, it is
@@ -204,13 +204,13 @@ impl Connection {
     ///
     /// # Errors
     /// If the session can no longer be reached.
-    pub async fn order(
+    pub async fn submit(
         &mut self,
-        order: CommandRequest,
+        request: CommandRequest,
     ) -> Result<Result<Seq, Refusal>, ConnectError> {
         loop {
             let answer = match &mut self.inner {
-                Inner::Own { handle, .. } => handle.order(order.clone()).await.map(|answer| {
+                Inner::Own { handle, .. } => handle.submit(request.clone()).await.map(|answer| {
                     answer.map_err(|(why, version, questions)| Refusal {
                         reason: why,
                         version,
@@ -218,14 +218,14 @@ impl Connection {
                     })
                 }),
                 #[cfg(unix)]
-                Inner::Far(far) => far.order(&order).await,
+                Inner::Far(far) => far.submit(&request).await,
             };
             match answer {
                 Some(answer) => return Ok(answer),
                 None => {
                     tokio::time::sleep(Duration::from_millis(2)).await; // a driver takes a moment to leave
                     self.inner =
-                        reach(&self.world, self.hall.as_ref(), &self.session, self.seen).await?;
+                        reach(&self.ports, self.pool.as_ref(), &self.session, self.seen).await?;
                 }
             }
         }
@@ -235,7 +235,7 @@ impl Connection {
     /// shared one continues as long as it is needed.
     pub async fn close(self) {
         match self.inner {
-            Inner::Own { .. } if self.hall.is_some() => {}
+            Inner::Own { .. } if self.pool.is_some() => {}
             Inner::Own { handle, .. } => handle.close().await,
             #[cfg(unix)]
             Inner::Far(_) => {}
@@ -244,29 +244,29 @@ impl Connection {
 }
 
 async fn reach(
-    world: &Ports,
-    hall: Option<&Arc<SessionPool>>,
+    ports: &Ports,
+    pool: Option<&Arc<SessionPool>>,
     session: &SessionId,
     from: Seq,
 ) -> Result<Inner, ConnectError> {
     let began = Instant::now();
     loop {
-        if let Some(hall) = hall {
-            if let Some((handle, guest)) = hall.enter(world, session).await? {
+        if let Some(pool) = pool {
+            if let Some((handle, guest)) = pool.enter(ports, session).await? {
                 let frames = handle.frames(from);
                 return Ok(Inner::Own { handle, frames, _guest: Some(guest) });
             }
         } else if let Some(ownership) =
-            Ownership::try_take(&world.locks, &world.runtime, session, &world.app)?
+            Ownership::try_take(&ports.locks, &ports.runtime, session, &ports.app)?
         {
-            let handle = Driver::start(world.clone(), session.clone(), ownership).await?;
+            let handle = Driver::start(ports.clone(), session.clone(), ownership).await?;
             let frames = handle.frames(from);
             return Ok(Inner::Own { handle, frames, _guest: None });
         }
-        let note = Ownership::note(&world.locks, session);
+        let note = Ownership::note(&ports.locks, session);
         #[cfg(unix)]
         if let Some(note) = &note {
-            match Attached::connect(&note.socket, &world.app, session, from).await {
+            match Attached::connect(&note.socket, &ports.app, session, from).await {
                 Ok(far) => return Ok(Inner::Far(far)),
                 Err(NotAttached::Nobody) => {}
                 Err(NotAttached::Silent) => return Err(ConnectError::Silent { pid: note.pid }),

@@ -26,7 +26,7 @@ const DRAIN: usize = 64;
 /// A message to a driver.
 pub(crate) enum Mail {
     /// A client's command, and where to send the answer.
-    Order(CommandRequest, oneshot::Sender<Answer>),
+    Command(CommandRequest, oneshot::Sender<Answer>),
     /// Work that ended, with the blobs that its events refer to.
     Report(Effect, EffectOutcome, Vec<Blob>),
     /// A request to stop driving.
@@ -54,11 +54,11 @@ pub struct SessionSummary {
 /// Waits until a driver in this process reports a change. A driver elsewhere, or one that is gone,
 /// is noticed through the connection, so that wait never ends.
 pub async fn changed(summary: Option<&mut watch::Receiver<SessionSummary>>) {
-    let told = match summary {
+    let changed = match summary {
         Some(summary) => summary.changed().await.is_ok(),
         None => false,
     };
-    if !told {
+    if !changed {
         std::future::pending().await
     }
 }
@@ -68,7 +68,7 @@ pub async fn changed(summary: Option<&mut watch::Receiver<SessionSummary>>) {
 pub struct Handle {
     pub(crate) mail: mpsc::Sender<Mail>,
     pub(crate) hub: Hub,
-    pub(crate) world: Ports,
+    pub(crate) ports: Ports,
     pub(crate) session: SessionId,
     pub(crate) me: Owner,
     summary: watch::Receiver<SessionSummary>,
@@ -90,16 +90,16 @@ impl Handle {
     }
 
     /// Sends a command and waits until it is durable or refused.
-    pub(crate) async fn order(&self, order: CommandRequest) -> Option<Answer> {
+    pub(crate) async fn submit(&self, request: CommandRequest) -> Option<Answer> {
         let (reply, answer) = oneshot::channel();
-        self.mail.send(Mail::Order(order, reply)).await.ok()?;
+        self.mail.send(Mail::Command(request, reply)).await.ok()?;
         answer.await.ok()
     }
 
     /// Everything after the event `from`.
     #[must_use]
     pub fn frames(&self, from: Seq) -> Frames {
-        self.hub.listen(self.world.log.clone(), self.session.clone(), from)
+        self.hub.listen(self.ports.log.clone(), self.session.clone(), from)
     }
 
     /// The current state of the session; updated as it changes.
@@ -127,14 +127,14 @@ pub(crate) struct Running {
 
 /// The owner of a session in this process.
 pub(crate) struct Driver {
-    pub(crate) world: Ports,
+    pub(crate) ports: Ports,
     pub(crate) session: SessionId,
     pub(crate) me: Owner,
     pub(crate) loaded: Loaded,
     pub(crate) running: BTreeMap<Effect, Running>,
     pub(crate) hub: Hub,
     pub(crate) mail: mpsc::Sender<Mail>,
-    pub(crate) inbox: mpsc::Receiver<Mail>,
+    pub(crate) mailbox: mpsc::Receiver<Mail>,
     /// Mail that arrived while the log could not be written.
     pub(crate) kept: VecDeque<Mail>,
     summary: watch::Sender<SessionSummary>,
@@ -144,7 +144,7 @@ pub(crate) struct Driver {
     /// The driver is leaving: running work is asked to stop and reports; nothing starts.
     pub(crate) closing: bool,
     /// Whether anybody can receive a notice that the disk is full; until then it is an error.
-    pub(crate) heard: bool,
+    pub(crate) clients_can_connect: bool,
     /// The planner's progress when its memory was last written, or when it was opened.
     remembered: Stand,
     /// Held until nothing that the driver started is running.
@@ -177,43 +177,43 @@ pub(crate) enum Stopped {
 impl Driver {
     /// Takes over the session and drives it in a task of its own.
     pub(crate) async fn start(
-        world: Ports,
+        ports: Ports,
         session: SessionId,
         ownership: Ownership,
     ) -> Result<Handle, LogError> {
-        let loaded = crate::catch_up::load(world.log.as_ref(), &session).await?;
-        let me = world.fresh_owner();
-        let (mail, inbox) = mpsc::channel(256);
+        let loaded = crate::catch_up::load(ports.log.as_ref(), &session).await?;
+        let me = ports.fresh_owner();
+        let (mail, mailbox) = mpsc::channel(256);
         let hub = Hub::default();
         hub.start_at(loaded.state.seq);
         let (tell, summary) = watch::channel(summarise(&loaded.state, me, false));
         let handle = Handle {
             mail: mail.clone(),
             hub: hub.clone(),
-            world: world.clone(),
+            ports: ports.clone(),
             session: session.clone(),
             me,
             summary,
             read: Arc::new(loaded.state.clone()),
         };
-        let held = world.tools.hold(ownership.lock());
+        let held = ports.tools.hold(ownership.lock());
         // A driver that only looks or undoes must not overwrite the memory of a later run.
         let remembered = stand(&loaded.state);
         let mut driver = Self {
-            world,
+            ports,
             session,
             me,
             loaded,
             running: BTreeMap::new(),
             hub,
             mail,
-            inbox,
+            mailbox,
             kept: VecDeque::new(),
             summary: tell,
             indexing: Arc::default(),
             preamble: None,
             closing: false,
-            heard: false,
+            clients_can_connect: false,
             remembered,
             ownership: Some(ownership),
             held,
@@ -225,7 +225,7 @@ impl Driver {
                 Stopped::Closed | Stopped::Lost => LogError::Failed(stopped.to_string()),
             })?;
         }
-        driver.heard = true;
+        driver.clients_can_connect = true;
         #[cfg(unix)]
         if let Some(socket) = driver.ownership.as_ref().map(Ownership::socket) {
             crate::attach::listen(&handle, socket).map_err(|e| {
@@ -240,15 +240,15 @@ impl Driver {
     }
 
     async fn take_over(&mut self) -> Result<(), Stopped> {
-        let take = Claim {
+        let claim = Claim {
             owner: self.me,
-            isolation: self.world.level,
+            isolation: self.ports.level,
             platform: std::env::consts::OS.into(),
-            app: self.world.app.clone(),
+            app: self.ports.app.clone(),
             untrusted: None,
         };
         failpoint::hit("take.before", "");
-        self.commit(vec![Pending { input: Input::Take(take), reply: None, blobs: Vec::new() }])
+        self.commit(vec![Pending { input: Input::Claim(claim), reply: None, blobs: Vec::new() }])
             .await?;
         failpoint::hit("take.after", "");
         self.reconcile();
@@ -265,14 +265,14 @@ impl Driver {
             self.index_at_rest();
         };
         self.stop_everything().await;
-        self.world.tools.close(&self.session).await;
-        if let (Some(keeper), Some(folder)) =
-            (&self.world.checkpoints, &self.loaded.state.workspace)
+        self.ports.tools.close(&self.session).await;
+        if let (Some(checkpoints), Some(folder)) =
+            (&self.ports.checkpoints, &self.loaded.state.workspace)
         {
-            keeper.rest(folder).await;
+            checkpoints.rest(folder).await;
         }
         drop(self.held.take());
-        self.world.log.tidy().await;
+        self.ports.log.tidy().await;
         drop(self.ownership.take()); // anyone waiting for the end finds nothing left behind
         // In this order: a subscriber that sees the closing frame must find the driver gone.
         self.summary.send_modify(|s| s.gone = Some(why.to_string()));
@@ -296,11 +296,11 @@ impl Driver {
             return;
         }
         self.remembered = now;
-        let Ok(told) = crate::memory::read(self.world.log.as_ref(), &self.session).await else {
+        let Ok(told) = crate::memory::read(self.ports.log.as_ref(), &self.session).await else {
             return;
         };
         let text = told.text(&planner.memory);
-        if let Err(error) = self.world.tools.remember(workspace, &planner.file, &text).await {
+        if let Err(error) = self.ports.tools.remember(workspace, &planner.file, &text).await {
             self.say(&format!("the planner's memory could not be written: {error}"));
         }
     }
@@ -312,7 +312,7 @@ impl Driver {
             return;
         }
         let (log, indexing, session) =
-            (self.world.log.clone(), self.indexing.clone(), self.session.clone());
+            (self.ports.log.clone(), self.indexing.clone(), self.session.clone());
         tokio::spawn(async move {
             let _ = log.index(Some(&session)).await; // what is missing now is indexed when the session is next idle
             indexing.store(false, Ordering::Release);
@@ -323,10 +323,10 @@ impl Driver {
     async fn drain(&mut self) -> Vec<Mail> {
         let mut mail: Vec<Mail> = self.kept.drain(..).collect();
         if mail.is_empty() {
-            mail.extend(self.inbox.recv().await);
+            mail.extend(self.mailbox.recv().await);
         }
         while mail.len() < DRAIN
-            && let Ok(more) = self.inbox.try_recv()
+            && let Ok(more) = self.mailbox.try_recv()
         {
             mail.push(more);
         }
@@ -339,10 +339,10 @@ impl Driver {
         self.closing |= mail.is_empty();
         for mail in mail {
             match mail {
-                Mail::Order(order, reply) => {
-                    failpoint::hit("mail.order", order.command.name());
+                Mail::Command(request, reply) => {
+                    failpoint::hit("mail.order", request.command.name());
                     inputs.push(Pending {
-                        input: Input::Order(order),
+                        input: Input::Command(request),
                         reply: Some(reply),
                         blobs: Vec::new(),
                     });
@@ -386,7 +386,7 @@ impl Driver {
     /// Reads what others wrote. If another process took over, this driver stops.
     pub(crate) async fn catch_up(&mut self) -> Result<(), Stopped> {
         let mut records: Vec<Record> = Vec::new();
-        let log = self.world.log.clone();
+        let log = self.ports.log.clone();
         log.read(&self.session, self.loaded.state.seq, &mut |record| {
             records.push(record);
             true
@@ -416,7 +416,7 @@ impl Driver {
         if taken.again {
             let base = self.loaded.transcript.base();
             self.loaded.transcript =
-                refold(self.world.log.as_ref(), &self.session, base, self.loaded.state.seq).await?;
+                refold(self.ports.log.as_ref(), &self.session, base, self.loaded.state.seq).await?;
         }
         self.hub.fact(record, taken.event.as_ref());
         Ok(taken.event)
@@ -467,9 +467,9 @@ impl Driver {
     async fn stop_everything(&mut self) {
         self.running.values().for_each(|r| r.halt.cancel());
         while self.working() {
-            match self.inbox.recv().await {
+            match self.mailbox.recv().await {
                 Some(Mail::Report(effect, ..)) => drop(self.running.remove(&effect)),
-                Some(Mail::Order(..) | Mail::Close) => {}
+                Some(Mail::Command(..) | Mail::Close) => {}
                 None => return,
             }
         }
@@ -503,10 +503,10 @@ fn summarise(s: &State, me: Owner, running: bool) -> SessionSummary {
 
 pub(crate) fn effect_name(effect: &Effect) -> &'static str {
     match effect {
-        Effect::RenderPreamble { .. } => "make_head",
+        Effect::RenderPreamble { .. } => "render_preamble",
         Effect::AskModel { .. } => "ask_model",
-        Effect::WriteOutbox { .. } => "hand_over",
-        Effect::AwaitInbox { .. } => "carry",
+        Effect::WriteOutbox { .. } => "write_outbox",
+        Effect::AwaitInbox { .. } => "await_inbox",
         Effect::Run { .. } => "run",
         Effect::Join { .. } => "join",
         Effect::Checkpoint { .. } => "checkpoint",

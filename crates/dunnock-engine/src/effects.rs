@@ -51,7 +51,7 @@ impl Driver {
     /// The work of an effect. `None` for one that only waits for the person.
     fn prepare(&self, effect: &Effect, halt: &CancellationToken) -> Option<Doing> {
         let s = &self.loaded.state;
-        let world = self.world.clone();
+        let ports = self.ports.clone();
         let workspace: Arc<str> = s.workspace.clone().unwrap_or_default();
         let halt = halt.clone();
         let hub = self.hub.clone();
@@ -63,14 +63,14 @@ impl Driver {
                     let made = tokio::select! {
                         biased;
                         () = halt.cancelled() => Err("interrupted".to_owned()),
-                        made = world.model.render_preamble(&config, &workspace) => made,
+                        made = ports.model.render_preamble(&config, &workspace) => made,
                     };
                     match made {
                         Ok((mut preamble, blob)) => {
                             if let Some(old) = &state.preamble {
                                 preamble.reason = compact::why(old, &preamble);
                                 preamble.first_changed =
-                                    first_changed(world.log.as_ref(), &state, &blob).await;
+                                    first_changed(ports.log.as_ref(), &state, &blob).await;
                             }
                             (EffectOutcome::PreambleSet(preamble), vec![blob])
                         }
@@ -93,36 +93,42 @@ impl Driver {
                 Some(Box::pin(async move {
                     let preamble = match known {
                         Some(preamble) => preamble,
-                        None => match world.log.blob(request.preamble).await {
+                        None => match ports.log.blob(request.preamble).await {
                             Ok(Some(preamble)) => preamble,
                             Ok(None) => {
-                                return (headless(&request, "they are not in the log"), Vec::new());
+                                return (
+                                    preamble_missing(&request, "they are not in the log"),
+                                    Vec::new(),
+                                );
                             }
                             Err(error) => {
-                                return (headless(&request, &error.to_string()), Vec::new());
+                                return (
+                                    preamble_missing(&request, &error.to_string()),
+                                    Vec::new(),
+                                );
                             }
                         },
                     };
-                    let pictures = match pictures(&world, &request).await {
+                    let pictures = match pictures(&ports, &request).await {
                         Ok(pictures) => pictures,
                         Err(why) => return (why, Vec::new()),
                     };
                     let asking = ModelRequest { session, preamble, request, pictures };
                     if via_bridge {
-                        let work = match world.model.hand_over(asking).await {
+                        let work = match ports.model.write_outbox(asking).await {
                             Ok(handed) => EffectOutcome::OutboxWritten(handed),
                             Err(failed) => EffectOutcome::Failed(failed),
                         };
                         return (work, Vec::new());
                     }
-                    match world.model.ask(asking, live, halt.clone()).await {
+                    match ports.model.ask(asking, live, halt.clone()).await {
                         Ok((answered, blobs)) => {
                             // The answer has arrived: previews delay it only briefly, and not at
                             // all once it is cancelled.
                             let previews = tokio::select! {
                                 biased;
                                 () = halt.cancelled() => Previews::new(),
-                                found = tokio::time::timeout(PREVIEW, previews(&world, &state, &answered)) => {
+                                found = tokio::time::timeout(PREVIEW, previews(&ports, &state, &answered)) => {
                                     found.unwrap_or_default()
                                 }
                             };
@@ -145,7 +151,7 @@ impl Driver {
                     }));
                 }
                 let level = s.level();
-                let closed = s.config.bridge.as_ref().map(|bridge| bridge.folder.clone());
+                let hidden_folder = s.config.bridge.as_ref().map(|bridge| bridge.folder.clone());
                 let seen = s.seen.clone();
                 let job = ToolCall {
                     session: self.session.clone(),
@@ -153,11 +159,11 @@ impl Driver {
                     call,
                     isolation: level,
                     seen,
-                    closed,
+                    hidden_folder,
                 };
-                let keeps = s.config.checkpoints && world.checkpoints.is_some();
+                let keeps = s.config.checkpoints && ports.checkpoints.is_some();
                 let folder = Folder { keeps, tree: s.tree.clone(), writing: self.writing.clone() };
-                Some(Box::pin(run_call(world, job, folder, live, halt)))
+                Some(Box::pin(run_call(ports, job, folder, live, halt)))
             }
             Effect::Checkpoint { mark } => {
                 let (session, mark, writing) = (self.session.clone(), *mark, self.writing.clone());
@@ -165,7 +171,7 @@ impl Driver {
                     // The writer held the folder until now, so the checkpoint is exactly what that
                     // call left.
                     let writing = writing.lock().await.take();
-                    let kept = checkpoint(&world, &session, &workspace, mark).await;
+                    let kept = checkpoint(&ports, &session, &workspace, mark).await;
                     drop(writing);
                     (kept, Vec::new())
                 }))
@@ -178,10 +184,10 @@ impl Driver {
                 Some(Box::pin(async move {
                     drop(writing.lock().await.take());
                     let waiting = move || live(Delta::Notice { text: WAITING.into() });
-                    let work = match workspace::lock(&world.locks, &workspace, &halt, waiting).await
+                    let work = match workspace::lock(&ports.locks, &workspace, &halt, waiting).await
                     {
                         Ok(Some(_writing)) => {
-                            match restore(&world, &session, &workspace, &tree, undo.as_ref(), force)
+                            match restore(&ports, &session, &workspace, &tree, undo.as_ref(), force)
                                 .await
                             {
                                 Ok(Restored { tree, note }) => EffectOutcome::Rewound(Rewound {
@@ -206,8 +212,8 @@ impl Driver {
                 }))
             }
             Effect::Compact { upto, strength } => {
-                let talk = CompactionInput::of(&self.session, &self.loaded, *upto, *strength);
-                Some(Box::pin(compact::compact(world, talk, halt)))
+                let input = CompactionInput::of(&self.session, &self.loaded, *upto, *strength);
+                Some(Box::pin(compact::compact(ports, input, halt)))
             }
             Effect::Baseline { tree, of } => {
                 let baseline = Baselining {
@@ -219,9 +225,9 @@ impl Driver {
                     step: s.step,
                     level: s.level(),
                 };
-                Some(Box::pin(baseline.run(world, halt)))
+                Some(Box::pin(baseline.run(ports, halt)))
             }
-            Effect::Wake { at } => Some(Box::pin(wake(world, *at, halt))),
+            Effect::Wake { at } => Some(Box::pin(wake(ports, *at, halt))),
             Effect::AskPerson { .. } => None,
         }
     }
@@ -234,11 +240,11 @@ const WAITING: &str = "waiting: another session is writing in this folder";
 const PREVIEW: Duration = Duration::from_secs(1);
 
 /// What the calls that need approval would destroy, so that the question can say so.
-async fn previews(world: &Ports, s: &State, answered: &Answered) -> Previews {
+async fn previews(ports: &Ports, s: &State, answered: &Answered) -> Previews {
     let mut previews = Previews::new();
     let Some(workspace) = &s.workspace else { return previews };
     for call in policy::calls_to_preview(s, answered) {
-        let losses = world.tools.preview(workspace, &call).await;
+        let losses = ports.tools.preview(workspace, &call).await;
         if !losses.is_empty() {
             previews.insert(call.id.index, losses);
         }
@@ -258,7 +264,7 @@ struct Folder {
 
 /// Runs a call, with the workspace locked if it writes.
 async fn run_call(
-    world: Ports,
+    ports: Ports,
     job: ToolCall,
     folder: Folder,
     live: DeltaSink,
@@ -279,7 +285,7 @@ async fn run_call(
         drop(folder.writing.lock().await.take()); // in case no checkpoint took it
         let say = live.clone();
         let waiting = move || say(Delta::Notice { text: WAITING.into() });
-        match workspace::lock(&world.locks, &job.workspace, &halt, waiting).await {
+        match workspace::lock(&ports.locks, &job.workspace, &halt, waiting).await {
             Ok(Some(writing)) => Some(writing),
             Ok(None) => {
                 return (
@@ -300,19 +306,19 @@ async fn run_call(
     let workspace = job.workspace.clone();
     // Changes since the last checkpoint were made by others, not by this call.
     let mut before = None;
-    if let (true, Some(_), Some(keeper)) = (folder.keeps, &writing, &world.checkpoints) {
-        let now = keeper.keep(&job.session, &workspace, 0).await.tree;
+    if let (true, Some(_), Some(checkpoints)) = (folder.keeps, &writing, &ports.checkpoints) {
+        let now = checkpoints.keep(&job.session, &workspace, 0).await.tree;
         before = now.filter(|now| folder.tree.as_ref() != Some(now));
     }
-    let found = match (call.harness, &world.files) {
+    let found = match (call.harness, &ports.files) {
         (true, Some(files)) => files.tree(&workspace).await.ok(),
         (true, None) | (false, _) => None,
     };
-    let (mut finished, blobs) = world.tools.run(job, live, halt.clone()).await;
+    let (mut finished, blobs) = ports.tools.run(job, live, halt.clone()).await;
     finished.before = before;
     if call.harness
         && finished.outcome != Outcome::Interrupted
-        && let Some(files) = &world.files
+        && let Some(files) = &ports.files
     {
         // A check proves something about the files as it found them. If it left different ones,
         // that is recorded.
@@ -334,33 +340,33 @@ async fn run_call(
 }
 
 async fn restore(
-    world: &Ports,
+    ports: &Ports,
     session: &SessionId,
     workspace: &str,
     to: &Tree,
     from: Option<&Tree>,
     force: bool,
 ) -> Result<Restored, String> {
-    let Some((keeper, from)) = world.checkpoints.as_ref().zip(from) else {
+    let Some((checkpoints, from)) = ports.checkpoints.as_ref().zip(from) else {
         return Err("checkpoints are not available here, so files cannot be restored".into());
     };
-    let past = crate::commit::past(world.log.as_ref(), session)
+    let past = crate::commit::past(ports.log.as_ref(), session)
         .await
         .map_err(|error| error.to_string())?;
     let (ours, theirs) = past.since(to);
-    keeper
+    checkpoints
         .restore(RestorePlan { session, workspace, to, from, ours: &ours, theirs: &theirs, force })
         .await
 }
 
 async fn checkpoint(
-    world: &Ports,
+    ports: &Ports,
     session: &SessionId,
     workspace: &str,
     mark: u64,
 ) -> EffectOutcome {
-    EffectOutcome::Checkpointed(match &world.checkpoints {
-        Some(keeper) => keeper.keep(session, workspace, mark).await,
+    EffectOutcome::Checkpointed(match &ports.checkpoints {
+        Some(checkpoints) => checkpoints.keep(session, workspace, mark).await,
         None => Checkpointed {
             tree: None,
             mark,
@@ -369,9 +375,9 @@ async fn checkpoint(
     })
 }
 
-async fn wake(world: Ports, at: At, halt: CancellationToken) -> Done {
+async fn wake(ports: Ports, at: At, halt: CancellationToken) -> Done {
     loop {
-        let left = at.0 - world.clock.now().0;
+        let left = at.0 - ports.clock.now().0;
         if left <= 0 {
             break;
         }
@@ -391,12 +397,12 @@ fn ended(call: &Call, outcome: Outcome, shown: &str) -> EffectOutcome {
 
 /// The images that a request refers to.
 async fn pictures(
-    world: &Ports,
+    ports: &Ports,
     request: &Request,
 ) -> Result<BTreeMap<Hash, Arc<[u8]>>, EffectOutcome> {
     let mut all = BTreeMap::new();
     for hash in request.pictures() {
-        let why = match world.log.blob(hash).await {
+        let why = match ports.log.blob(hash).await {
             Ok(Some(bytes)) => {
                 all.insert(hash, bytes);
                 continue;
@@ -415,7 +421,7 @@ async fn pictures(
 }
 
 /// A step whose recorded preamble cannot be read: it is not sent with another one.
-fn headless(request: &Request, why: &str) -> EffectOutcome {
+fn preamble_missing(request: &Request, why: &str) -> EffectOutcome {
     let error = format!("the instructions of this session cannot be read: {why}");
     EffectOutcome::Failed(StepFailed::unsent(request.step, Failure::Rejected, error))
 }

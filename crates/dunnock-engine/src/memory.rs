@@ -169,7 +169,7 @@ impl Memory {
         };
         let said = said.map(|said| said.strip_prefix("not run: ").unwrap_or(said));
         let said = said.map_or_else(String::new, |said| format!(": {said}"));
-        let (verb, what) = told(&call);
+        let (verb, what) = verb_and_object(&call);
         self.line_at(
             1 + u32::from(e.call.index),
             verb,
@@ -190,7 +190,7 @@ impl Memory {
 }
 
 /// A verb for a call, and what it is about.
-fn told(call: &CallPart) -> (&'static str, String) {
+fn verb_and_object(call: &CallPart) -> (&'static str, String) {
     if call.tool == "verify" {
         return (
             "checked",

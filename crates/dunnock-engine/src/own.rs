@@ -49,8 +49,8 @@ impl Ownership {
         failpoint::hit("own.lock.after", "");
         let socket = runtime.join(format!("{}.sock", &session.as_str()[..8]));
         let _ = std::fs::remove_file(&socket); // a dead owner's socket
-        let note = locks.join(format!("{session}.owner"));
-        let told = OwnerNote {
+        let path = locks.join(format!("{session}.owner"));
+        let note = OwnerNote {
             pid: std::process::id(),
             socket: socket.clone(),
             link: LINK_VERSION,
@@ -59,10 +59,10 @@ impl Ownership {
         let part = locks.join(format!("{session}.owner.part"));
         let mut file = private_file(&part)?;
         file.set_len(0)?; // a dead owner may have left content
-        file.write_all(&serde_json::to_vec(&told)?)?;
-        std::fs::rename(&part, &note)?;
+        file.write_all(&serde_json::to_vec(&note)?)?;
+        std::fs::rename(&part, &path)?;
         failpoint::hit("own.note.after", "");
-        Ok(Some(Self { lock, note, socket }))
+        Ok(Some(Self { lock, note: path, socket }))
     }
 
     /// Whether a process drives the session now.

@@ -74,18 +74,18 @@ impl Ports {
 ///
 /// # Errors
 /// If the log cannot be written.
-pub async fn create(world: &Ports, workspace: &str, config: Config) -> Result<SessionId, LogError> {
-    let base = world.files.as_ref().and_then(|files| files.commit(workspace));
-    let created = Created { workspace: workspace.into(), app: world.app.clone(), config, base };
-    begin_with(world, created.into()).await
+pub async fn create(ports: &Ports, workspace: &str, config: Config) -> Result<SessionId, LogError> {
+    let base = ports.files.as_ref().and_then(|files| files.commit(workspace));
+    let created = Created { workspace: workspace.into(), app: ports.app.clone(), config, base };
+    begin_with(ports, created.into()).await
 }
 
 /// Creates a session whose history is another's, up to the event `at`.
 ///
 /// # Errors
 /// If the log cannot be read or written, or there is no such event.
-pub async fn fork(world: &Ports, from: &SessionId, at: Seq) -> Result<SessionId, LogError> {
-    let whole = load(world.log.as_ref(), from).await?;
+pub async fn fork(ports: &Ports, from: &SessionId, at: Seq) -> Result<SessionId, LogError> {
+    let whole = load(ports.log.as_ref(), from).await?;
     if at == 0 || at > whole.state.seq {
         return Err(LogError::Failed(format!(
             "session {from} has no event {at}; its last event is {}",
@@ -96,18 +96,18 @@ pub async fn fork(world: &Ports, from: &SessionId, at: Seq) -> Result<SessionId,
         from: from.clone(),
         at,
         workspace: whole.state.workspace.as_deref().unwrap_or_default().into(),
-        app: world.app.clone(),
+        app: ports.app.clone(),
         config: whole.state.config.as_ref().clone(),
         step: whole.state.step,
     };
-    begin_with(world, forked.into()).await
+    begin_with(ports, forked.into()).await
 }
 
-async fn begin_with(world: &Ports, event: Event) -> Result<SessionId, LogError> {
-    let session = SessionId::from_random(world.clock.random());
+async fn begin_with(ports: &Ports, event: Event) -> Result<SessionId, LogError> {
+    let session = SessionId::from_random(ports.clock.random());
     let mut state = State::default();
     apply(&mut state, &event);
-    let records = vec![seal(0, Hash::ZERO, world.clock.now(), Cause::Driver, &event)];
+    let records = vec![seal(0, Hash::ZERO, ports.clock.now(), Cause::Driver, &event)];
     let listing = crate::commit::listing(&state);
     let batch = Batch {
         session: session.clone(),
@@ -118,7 +118,7 @@ async fn begin_with(world: &Ports, event: Event) -> Result<SessionId, LogError> 
         listing,
         charge: None,
     };
-    match world.log.append(batch).await? {
+    match ports.log.append(batch).await? {
         Appended::Done => Ok(session),
         Appended::Conflict | Appended::Repeated(..) => {
             Err(LogError::Failed("the new session's id is already in use; try again".into()))

@@ -188,10 +188,13 @@ impl Replay<'_> {
 
     fn differs(&mut self, at: usize, made: Option<&Event>) {
         let seq = at as Seq + 1;
-        let told = |event: &Event| format!("{} {}", event.kind(), event.body());
-        let recorded =
-            self.events.get(at).and_then(Option::as_ref).map_or_else(|| "nothing".into(), &told);
-        let now = made.map_or_else(|| "nothing".into(), told);
+        let describe = |event: &Event| format!("{} {}", event.kind(), event.body());
+        let recorded = self
+            .events
+            .get(at)
+            .and_then(Option::as_ref)
+            .map_or_else(|| "nothing".into(), &describe);
+        let now = made.map_or_else(|| "nothing".into(), describe);
         self.note(seq, "the decision".into(), &recorded, &now);
     }
 
@@ -231,12 +234,12 @@ impl Replay<'_> {
             Event::Compacted(e) => {
                 let now = self.transcript.shorten(e.upto, KEEP);
                 if e.summary.is_none() && now != e.shortened {
-                    let told = |all: &[dunnock_proto::Shortened]| format!("{all:?}");
+                    let describe = |all: &[dunnock_proto::Shortened]| format!("{all:?}");
                     self.note(
                         seq,
                         "the shortened results".into(),
-                        &told(&e.shortened),
-                        &told(&now),
+                        &describe(&e.shortened),
+                        &describe(&now),
                     );
                 }
                 self.preamble(seq, &e.preamble).await?;
@@ -304,7 +307,7 @@ impl Replay<'_> {
             workspace: hands.folder.into(),
             isolation: hands.level,
             seen: self.s.seen.clone(),
-            closed: None,
+            hidden_folder: None,
             call,
         };
         let (mut now, blobs) = hands.tools.run(job, quiet, CancellationToken::default()).await;
@@ -328,13 +331,13 @@ impl Replay<'_> {
             let (then, now) = (recorded.shown.clone(), now.shown.clone());
             self.note(seq, format!("the output of call {id}"), &then, &now);
         } else if recorded.diff != now.diff || recorded.seen_files != now.seen_files {
-            let told = |f: &Finished| format!("{:?} {:?}", f.diff, f.seen_files);
-            let (then, now) = (told(recorded), told(&now));
+            let describe = |f: &Finished| format!("{:?} {:?}", f.diff, f.seen_files);
+            let (then, now) = (describe(recorded), describe(&now));
             self.note(seq, format!("the file changes of call {id}"), &then, &now);
         } else if recorded.full != now.full && !mentions(&blobs, hands.folder) {
-            let told =
+            let describe =
                 |hash: Option<Hash>| hash.map_or_else(|| "none".into(), |hash| hash.to_string());
-            let (then, now) = (told(recorded.full), told(now.full));
+            let (then, now) = (describe(recorded.full), describe(now.full));
             self.note(seq, format!("the full output of call {id}"), &then, &now);
         }
         Ok(())
@@ -344,13 +347,13 @@ impl Replay<'_> {
     /// result of a decision.
     fn decide(&self, event: &Event, at: usize) -> Option<Vec<Event>> {
         let cause = &self.records[at].envelope.cause;
-        let me = self.s.owner.map_or(Owner(0), |seat| seat.owner);
+        let me = self.s.owner.map_or(Owner(0), |current| current.owner);
         let input = match (cause, event) {
             (_, Event::Created(_) | Event::Forked(_) | Event::Moved(_))
             | (Cause::Driver, Event::Noticed(_))
             | (Cause::Other(_), _) => return None,
             (Cause::Driver, Event::Started(started)) => return Some(begin(&self.s, started.owner)),
-            (Cause::Driver, Event::OwnerChanged(e)) => Input::Take(Claim {
+            (Cause::Driver, Event::OwnerChanged(e)) => Input::Claim(Claim {
                 owner: e.owner,
                 isolation: e.isolation,
                 platform: e.platform.clone(),
@@ -363,7 +366,7 @@ impl Replay<'_> {
             // An event that no input causes was decided then, but is not decided now.
             (Cause::Input(id), event) => match self.command(event) {
                 Some(command) => {
-                    Input::Order(CommandRequest { id: id.clone(), expect: None, command })
+                    Input::Command(CommandRequest { id: id.clone(), expect: None, command })
                 }
                 None => return Some(Vec::new()),
             },

@@ -35,40 +35,40 @@ pub enum RewindError {
 /// # Errors
 /// If the session was not rewound.
 pub async fn go_back(
-    world: &Ports,
+    ports: &Ports,
     session: &SessionId,
     seen: &State,
     rewind: Command,
 ) -> Result<Rewound, RewindError> {
     let mut expect = Some(seen.version);
     if seen.phase != Phase::Rest {
-        if Connection::join(world.clone(), session.clone(), seen.seq).await?.is_some() {
+        if Connection::join(ports.clone(), session.clone(), seen.seq).await?.is_some() {
             return Err(RewindError::AtWork);
         }
-        let id = InputId::from_random(world.clock.random());
+        let id = InputId::from_random(ports.clock.random());
         // Refused if it was stopped at this very moment.
         let _ = submit_offline(
-            world,
+            ports,
             session,
             CommandRequest { id, expect: None, command: Command::Interrupt },
         )
         .await?;
         expect = None;
     }
-    let mut door = Connection::open(world.clone(), session.clone(), seen.seq).await?;
-    let done = carry_out(&mut door, expect, rewind).await;
-    door.close().await;
+    let mut connection = Connection::open(ports.clone(), session.clone(), seen.seq).await?;
+    let done = carry_out(&mut connection, expect, rewind).await;
+    connection.close().await;
     done
 }
 
 async fn carry_out(
-    door: &mut Connection,
+    connection: &mut Connection,
     expect: Option<u64>,
     rewind: Command,
 ) -> Result<Rewound, RewindError> {
     let began = Instant::now();
     let asked = loop {
-        match door.expecting(expect, rewind.clone()).await? {
+        match connection.expecting(expect, rewind.clone()).await? {
             Ok(seq) => break seq,
             Err(refusal) if refusal.reason == Refused::Busy && began.elapsed() < RESTS => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -77,7 +77,7 @@ async fn carry_out(
         }
     };
     loop {
-        let Frame::Event(record) = door.next().await? else { continue };
+        let Frame::Event(record) = connection.next().await? else { continue };
         // The command's own events come first; a rewind without files ends in the same append.
         match record.decode() {
             Decoded::Known(Event::Rewound(rewound)) if record.envelope.seq + 2 >= asked => {

@@ -32,28 +32,28 @@ pub struct SessionPool {
     log: Arc<dyn Log>,
     pick: ChoosePorts,
     closed: AtomicBool,
-    rooms: Mutex<HashMap<SessionId, Arc<Slot>>>,
+    slots: Mutex<HashMap<SessionId, Arc<Slot>>>,
 }
 
 /// One session: its driver, if it is driven here, and its number of clients.
 struct Slot {
     driver: tokio::sync::Mutex<Option<Handle>>,
-    guests: watch::Sender<usize>,
+    refs: watch::Sender<usize>,
 }
 
 /// A client of a session that is driven here.
 pub(crate) struct SessionRef {
-    hall: Arc<SessionPool>,
+    pool: Arc<SessionPool>,
     session: SessionId,
-    room: Arc<Slot>,
+    slot: Arc<Slot>,
 }
 
 impl Drop for SessionRef {
     fn drop(&mut self) {
-        self.room.guests.send_modify(|n| *n -= 1);
+        self.slot.refs.send_modify(|n| *n -= 1);
         let empty = |driver: &Option<Handle>| driver.as_ref().is_none_or(is_gone);
-        if self.room.driver.try_lock().is_ok_and(|driver| empty(&driver)) {
-            self.hall.tidy(&self.session, &self.room);
+        if self.slot.driver.try_lock().is_ok_and(|driver| empty(&driver)) {
+            self.pool.tidy(&self.session, &self.slot);
         }
     }
 }
@@ -66,7 +66,7 @@ impl SessionPool {
     /// An empty pool.
     #[must_use]
     pub fn new(log: Arc<dyn Log>, pick: ChoosePorts) -> Arc<Self> {
-        Arc::new(Self { log, pick, closed: AtomicBool::new(false), rooms: Mutex::default() })
+        Arc::new(Self { log, pick, closed: AtomicBool::new(false), slots: Mutex::default() })
     }
 
     /// The log that contains all its sessions.
@@ -78,10 +78,10 @@ impl SessionPool {
     /// Whether this process drives a session right now.
     #[must_use]
     pub fn drives(&self, session: &SessionId) -> bool {
-        let room = self.rooms().get(session).cloned();
+        let slot = self.slots().get(session).cloned();
         // The lock is taken while a driver starts or stops: it will run soon, or ran a moment ago.
-        room.is_some_and(|room| {
-            room.driver
+        slot.is_some_and(|slot| {
+            slot.driver
                 .try_lock()
                 .map_or(true, |driver| driver.as_ref().is_some_and(|h| !is_gone(h)))
         })
@@ -91,7 +91,7 @@ impl SessionPool {
     ///
     /// # Errors
     /// If its settings cannot be used.
-    pub fn world(&self, workspace: &str) -> Result<Ports, ConnectError> {
+    pub fn ports(&self, workspace: &str) -> Result<Ports, ConnectError> {
         (self.pick)(workspace).map_err(|why| LogError::Failed(why).into())
     }
 
@@ -99,22 +99,22 @@ impl SessionPool {
     ///
     /// # Errors
     /// As [`Connection::open`].
-    pub async fn door(
+    pub async fn connection(
         self: &Arc<Self>,
         session: SessionId,
         from: Seq,
     ) -> Result<Connection, ConnectError> {
-        let world = self.world(&self.workspace(&session).await?)?;
-        Connection::through(self.clone(), world, session, from).await
+        let ports = self.ports(&self.workspace(&session).await?)?;
+        Connection::through(self.clone(), ports, session, from).await
     }
 
     /// Closes all sessions: running work is cancelled and reports.
     pub async fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        let rooms: Vec<Arc<Slot>> = self.rooms().values().cloned().collect();
-        let closing = rooms.into_iter().map(|room| {
+        let slots: Vec<Arc<Slot>> = self.slots().values().cloned().collect();
+        let closing = slots.into_iter().map(|slot| {
             tokio::spawn(async move {
-                if let Some(handle) = room.driver.lock().await.take() {
+                if let Some(handle) = slot.driver.lock().await.take() {
                     handle.close().await;
                 }
             })
@@ -124,8 +124,8 @@ impl SessionPool {
         }
     }
 
-    fn rooms(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Slot>>> {
-        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    fn slots(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Slot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The folder of a session, from its first event.
@@ -149,75 +149,76 @@ impl SessionPool {
     /// process does.
     pub(crate) async fn enter(
         self: &Arc<Self>,
-        world: &Ports,
+        ports: &Ports,
         session: &SessionId,
     ) -> Result<Option<(Handle, SessionRef)>, ConnectError> {
         let fresh = || {
-            Arc::new(Slot { driver: tokio::sync::Mutex::default(), guests: watch::Sender::new(0) })
+            Arc::new(Slot { driver: tokio::sync::Mutex::default(), refs: watch::Sender::new(0) })
         };
-        let room = {
-            let mut rooms = self.rooms();
-            let room = rooms.entry(session.clone()).or_insert_with(fresh).clone();
+        let slot = {
+            let mut slots = self.slots();
+            let slot = slots.entry(session.clone()).or_insert_with(fresh).clone();
             // Counted from now on, so that neither the driver nor the slot disappears before we use
             // it.
-            room.guests.send_modify(|n| *n += 1);
-            room
+            slot.refs.send_modify(|n| *n += 1);
+            slot
         };
-        let guest = SessionRef { hall: self.clone(), session: session.clone(), room: room.clone() };
-        let mut driver = room.driver.lock().await;
+        let session_ref =
+            SessionRef { pool: self.clone(), session: session.clone(), slot: slot.clone() };
+        let mut driver = slot.driver.lock().await;
         if let Some(handle) = driver.as_ref().filter(|handle| !is_gone(handle)) {
-            return Ok(Some((handle.clone(), guest)));
+            return Ok(Some((handle.clone(), session_ref)));
         }
         *driver = None;
         if self.closed.load(Ordering::Acquire) {
             return Err(LogError::Failed("this server is shutting down".into()).into());
         }
         let Some(ownership) =
-            Ownership::try_take(&world.locks, &world.runtime, session, &world.app)?
+            Ownership::try_take(&ports.locks, &ports.runtime, session, &ports.app)?
         else {
             return Ok(None);
         };
         // The caller may be dropped meanwhile: a driver that is starting finishes starting
         // regardless.
-        let begun = tokio::spawn(Driver::start(world.clone(), session.clone(), ownership));
+        let begun = tokio::spawn(Driver::start(ports.clone(), session.clone(), ownership));
         let handle = begun.await.map_err(|e| LogError::Failed(e.to_string()))??;
         *driver = Some(handle.clone());
-        tokio::spawn(self.clone().keep(session.clone(), room.clone(), handle.clone()));
-        Ok(Some((handle, guest)))
+        tokio::spawn(self.clone().keep(session.clone(), slot.clone(), handle.clone()));
+        Ok(Some((handle, session_ref)))
     }
 
     /// Waits until the driver is gone, or closes it when it is no longer needed.
-    async fn keep(self: Arc<Self>, session: SessionId, room: Arc<Slot>, handle: Handle) {
-        let (mut summary, mut guests) = (handle.summary(), room.guests.subscribe());
+    async fn keep(self: Arc<Self>, session: SessionId, slot: Arc<Slot>, handle: Handle) {
+        let (mut summary, mut refs) = (handle.summary(), slot.refs.subscribe());
         while summary.wait_for(|s| s.gone.is_some() || idle(s)).await.is_ok() && !is_gone(&handle) {
             tokio::select! {
-                left = guests.wait_for(|n| *n == 0) => drop(left),
+                left = refs.wait_for(|n| *n == 0) => drop(left),
                 _ = summary.changed() => continue,
             }
             tokio::time::sleep(LINGER).await;
             // No client can enter while the lock is held.
-            let _alone = room.driver.lock().await;
-            if idle(&summary.borrow_and_update()) && *guests.borrow_and_update() == 0 {
+            let _alone = slot.driver.lock().await;
+            if idle(&summary.borrow_and_update()) && *refs.borrow_and_update() == 0 {
                 handle.clone().close().await;
                 break;
             }
         }
-        let mut driver = room.driver.lock().await;
+        let mut driver = slot.driver.lock().await;
         if driver.as_ref().is_some_and(|other| other.owner() == handle.owner()) {
             *driver = None;
         }
         if driver.is_none() {
-            self.tidy(&session, &room);
+            self.tidy(&session, &slot);
         }
     }
 
     /// Removes a slot whose driver is gone, unless a client uses it or is about to: those are
     /// counted under the same lock.
-    fn tidy(&self, session: &SessionId, room: &Arc<Slot>) {
-        let mut rooms = self.rooms();
-        let ours = rooms.get(session).is_some_and(|known| Arc::ptr_eq(known, room));
-        if ours && *room.guests.borrow() == 0 {
-            rooms.remove(session);
+    fn tidy(&self, session: &SessionId, slot: &Arc<Slot>) {
+        let mut slots = self.slots();
+        let ours = slots.get(session).is_some_and(|known| Arc::ptr_eq(known, slot));
+        if ours && *slot.refs.borrow() == 0 {
+            slots.remove(session);
         }
     }
 }

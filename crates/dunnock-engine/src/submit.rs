@@ -5,7 +5,7 @@
 //! nothing starts: that is left to the next driver.
 
 use crate::catch_up::load;
-use crate::commit::{charge, day_left, ledger, listing, news};
+use crate::commit::{charge, day_left, ledger, listing, preamble_drift};
 use crate::connection::{ConnectError, Refusal};
 use crate::own::Ownership;
 use crate::ports::Ports;
@@ -29,38 +29,38 @@ pub enum Submitted {
 /// # Errors
 /// If the log cannot be used or the owner cannot be reached. A refusal is an answer.
 pub async fn submit_offline(
-    world: &Ports,
+    ports: &Ports,
     session: &SessionId,
-    order: CommandRequest,
+    request: CommandRequest,
 ) -> Result<Result<Submitted, Refusal>, ConnectError> {
     let began = Instant::now();
     loop {
         #[cfg(unix)]
-        if let Some(answer) = to_owner(world, session, &order).await? {
+        if let Some(answer) = to_owner(ports, session, &request).await? {
             return Ok(answer.map(Submitted::ToOwner));
         }
         // No process may start driving between the check and the write: it would never learn of the
         // command.
-        let Some(_alone) = Ownership::hold(&world.locks, session)? else {
+        let Some(_alone) = Ownership::hold(&ports.locks, session)? else {
             if began.elapsed() > Duration::from_secs(3) {
-                let pid = Ownership::note(&world.locks, session).map_or(0, |note| note.pid);
+                let pid = Ownership::note(&ports.locks, session).map_or(0, |note| note.pid);
                 return Err(ConnectError::Silent { pid });
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
             continue;
         };
-        if let Some(seq) = world.log.answered(session, &order.id).await? {
+        if let Some(seq) = ports.log.answered(session, &request.id).await? {
             return Ok(Ok(Submitted::Stored(seq)));
         }
-        let loaded = load(world.log.as_ref(), session).await?;
+        let loaded = load(ports.log.as_ref(), session).await?;
         let before = &loaded.state;
-        let at = world.clock.now();
-        let ledger = ledger(world, at).await?;
-        let input = Input::Order(order.clone());
+        let at = ports.clock.now();
+        let ledger = ledger(ports, at).await?;
+        let input = Input::Command(request.clone());
         let now = DecideContext {
-            day_left: day_left(world, ledger, &loaded, before),
+            day_left: day_left(ports, ledger, &loaded, before),
             tree_at: None,
-            preamble_drift: news(world, before, &input),
+            preamble_drift: preamble_drift(ports, before, &input),
             policy: Policy::default(),
         };
         let events = match decide(before, &now, input) {
@@ -72,14 +72,14 @@ pub async fn submit_offline(
         };
         let (mut next, mut chain, mut records) = (before.clone(), loaded.chain, Vec::new());
         for event in &events {
-            let record = seal(next.seq, chain, at, Cause::Input(order.id.clone()), event);
+            let record = seal(next.seq, chain, at, Cause::Input(request.id.clone()), event);
             chain = record.chain();
             records.push(record);
             apply(&mut next, event);
         }
-        let inputs = vec![(order.id.clone(), next.seq)];
+        let inputs = vec![(request.id.clone(), next.seq)];
         let (session, listing, charge) =
-            (session.clone(), listing(&next), charge(world, ledger, &loaded, &next));
+            (session.clone(), listing(&next), charge(ports, ledger, &loaded, &next));
         let batch = Batch {
             session,
             after: before.seq,
@@ -90,7 +90,7 @@ pub async fn submit_offline(
             charge,
         };
         failpoint::hit("deposit.before", "");
-        match world.log.append(batch).await {
+        match ports.log.append(batch).await {
             Ok(Appended::Done) => {
                 failpoint::hit("deposit.after", "");
                 return Ok(Ok(Submitted::Stored(next.seq)));
@@ -98,7 +98,7 @@ pub async fn submit_offline(
             Ok(Appended::Repeated(_, seq)) => return Ok(Ok(Submitted::Stored(seq))),
             Ok(Appended::Conflict) => {}
             // The next round checks whether it was executed.
-            Err(LogError::Unsure(_)) => world.log.reopen().await?,
+            Err(LogError::Unsure(_)) => ports.log.reopen().await?,
             Err(error) => return Err(error.into()),
         }
     }
@@ -107,15 +107,15 @@ pub async fn submit_offline(
 /// The owner's answer, if there is an owner.
 #[cfg(unix)]
 async fn to_owner(
-    world: &Ports,
+    ports: &Ports,
     session: &SessionId,
-    order: &CommandRequest,
+    request: &CommandRequest,
 ) -> Result<Option<Result<Seq, Refusal>>, ConnectError> {
     use crate::attach::{Attached, NotAttached};
-    let Some(note) = Ownership::note(&world.locks, session) else { return Ok(None) };
-    let Ok(now) = load(world.log.as_ref(), session).await else { return Ok(None) };
-    match Attached::connect(&note.socket, &world.app, session, now.state.seq).await {
-        Ok(mut owner) => Ok(owner.order(order).await),
+    let Some(note) = Ownership::note(&ports.locks, session) else { return Ok(None) };
+    let Ok(now) = load(ports.log.as_ref(), session).await else { return Ok(None) };
+    match Attached::connect(&note.socket, &ports.app, session, now.state.seq).await {
+        Ok(mut owner) => Ok(owner.submit(request).await),
         Err(NotAttached::Nobody) => Ok(None),
         Err(NotAttached::Silent) => Err(ConnectError::Silent { pid: note.pid }),
         Err(NotAttached::Mismatch(version)) => {

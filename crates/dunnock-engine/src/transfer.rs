@@ -33,7 +33,7 @@ pub struct Arrival {
 /// # Errors
 /// If the session already exists, or the data is not what was written.
 pub async fn import(
-    world: &Ports,
+    ports: &Ports,
     session: &SessionId,
     mut records: Vec<Record>,
     blobs: Vec<Blob>,
@@ -44,7 +44,7 @@ pub async fn import(
     for record in &records {
         let event = loaded.fold_record(record)?.event;
         if let Some(Event::Forked(forked)) = &event
-            && world.log.tip(&forked.from).await?.is_none_or(|(seq, _)| seq < forked.at)
+            && ports.log.tip(&forked.from).await?.is_none_or(|(seq, _)| seq < forked.at)
         {
             let (from, at) = (&forked.from, forked.at);
             return Err(LogError::Failed(format!(
@@ -77,23 +77,23 @@ pub async fn import(
     if loaded.state.read_only.is_none() {
         for event in events {
             let record =
-                seal(loaded.state.seq, loaded.chain, world.clock.now(), Cause::Driver, &event);
+                seal(loaded.state.seq, loaded.chain, ports.clock.now(), Cause::Driver, &event);
             drop(loaded.fold_record(&record)?);
             records.push(record);
         }
     }
     let commands = if arrival.trusted { Vec::new() } else { disarming(&loaded.state) };
     for command in commands {
-        let id = InputId::from_random(world.clock.random());
-        let order = CommandRequest { id: id.clone(), expect: None, command };
-        let events = decide(&loaded.state, &DecideContext::default(), Input::Order(order));
+        let id = InputId::from_random(ports.clock.random());
+        let request = CommandRequest { id: id.clone(), expect: None, command };
+        let events = decide(&loaded.state, &DecideContext::default(), Input::Command(request));
         for event in events.map_err(|why| {
             LogError::Failed(format!("it could not be made safe to import: {why}"))
         })? {
             let record = seal(
                 loaded.state.seq,
                 loaded.chain,
-                world.clock.now(),
+                ports.clock.now(),
                 Cause::Input(id.clone()),
                 &event,
             );
@@ -105,7 +105,7 @@ pub async fn import(
     let inputs = Vec::new();
     let batch =
         Batch { session: session.clone(), after: 0, records, inputs, blobs, listing, charge: None };
-    match world.log.append(batch).await? {
+    match ports.log.append(batch).await? {
         Appended::Done => Ok(seq),
         Appended::Conflict | Appended::Repeated(..) => Err(LogError::Failed(format!(
             "session {session} already exists here; delete it first to import this one"
@@ -151,19 +151,19 @@ fn disarming(s: &State) -> Vec<Command> {
 ///
 /// # Errors
 /// If a process drives it, another session was forked from it, or the log cannot be written.
-pub async fn remove(world: &Ports, session: &SessionId) -> Result<bool, ConnectError> {
-    let Some(_alone) = Ownership::hold(&world.locks, session)? else {
-        let pid = Ownership::note(&world.locks, session).map_or(0, |note| note.pid);
+pub async fn remove(ports: &Ports, session: &SessionId) -> Result<bool, ConnectError> {
+    let Some(_alone) = Ownership::hold(&ports.locks, session)? else {
+        let pid = Ownership::note(&ports.locks, session).map_or(0, |note| note.pid);
         return Err(ConnectError::InUse { pid });
     };
-    let gone = world.log.delete(session).await?;
-    if let Some(keeper) = &world.checkpoints {
-        keeper.forget(session).await.map_err(|why| {
+    let gone = ports.log.delete(session).await?;
+    if let Some(checkpoints) = &ports.checkpoints {
+        checkpoints.forget(session).await.map_err(|why| {
             LogError::Failed(format!("its checkpoints could not be deleted: {why}"))
         })?;
     }
     for name in ["lock", "owner", "owner.part"] {
-        let _ = std::fs::remove_file(world.locks.join(format!("{session}.{name}")));
+        let _ = std::fs::remove_file(ports.locks.join(format!("{session}.{name}")));
     }
     Ok(gone)
 }

@@ -134,16 +134,16 @@ fn open_plain(path: &Path) -> io::Result<std::fs::File> {
 }
 
 /// Writes a request to the outbox.
-pub(crate) fn hand_over(
+pub(crate) fn write_outbox(
     asking: &ModelRequest,
-    carried: &BridgeSettings,
+    settings: &BridgeSettings,
     instructions: &str,
     list: Option<&ListFiles>,
 ) -> Result<OutboxWritten, StepFailed> {
     let step = asking.request.step;
-    let folder = PathBuf::from(&carried.bridge.folder);
+    let folder = PathBuf::from(&settings.bridge.folder);
     let fail = |error: String| StepFailed::unsent(step, Failure::Rejected, error);
-    let told = |error: io::Error| {
+    let failed = |error: io::Error| {
         fail(format!("the outbox cannot be written in {}: {error}", folder.display()))
     };
     let session = asking.session.to_string();
@@ -163,11 +163,11 @@ pub(crate) fn hand_over(
             )));
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            put(&folder, OWNER, &session).map_err(told)?
+            put(&folder, OWNER, &session).map_err(failed)?
         }
-        Err(error) => return Err(told(error)),
+        Err(error) => return Err(failed(error)),
     }
-    let root = Path::new(&carried.root);
+    let root = Path::new(&settings.root);
     let files = list.map(|list| list(root)).unwrap_or_default();
     let stamps = stamps(root, &files);
     let before = (1..step.0)
@@ -181,13 +181,13 @@ pub(crate) fn hand_over(
         files: &files,
         changed: before.as_deref().map(|before| changed(before, &stamps)),
     };
-    let parts = outbox(&round, &carried.bridge);
-    put(&folder, &format!(".{:03}-files", step.0), &stamps).map_err(told)?;
+    let parts = outbox(&round, &settings.bridge);
+    put(&folder, &format!(".{:03}-files", step.0), &stamps).map_err(failed)?;
     // An inbox that exists before its outbox cannot be the answer.
     let early = folder.join(inbox_name(step));
     if !folder.join(outbox_name(step, 0)).exists() && early.symlink_metadata().is_ok() {
         std::fs::rename(&early, folder.join(format!("{:03}-inbox.early.md", step.0)))
-            .map_err(told)?;
+            .map_err(failed)?;
     }
     // The first part is the one that is announced, so it is written last, when the rest exists.
     failpoint::hit("carry.outbox", "before");
@@ -196,7 +196,7 @@ pub(crate) fn hand_over(
         // Do not rewrite an identical file from before a crash: it may have been answered since,
         // and the answer must be newer than the outbox.
         if std::fs::read_to_string(folder.join(&name)).ok().as_ref() != Some(text) {
-            put(&folder, &name, text).map_err(told)?;
+            put(&folder, &name, text).map_err(failed)?;
         }
     }
     failpoint::hit("carry.outbox", "after");
@@ -448,18 +448,18 @@ fn judged(folder: &Path, session: &str, step: Step) -> Look {
 /// Waits for the answer to a request in the outbox.
 pub(crate) async fn wait(
     asking: &ModelRequest,
-    carried: &BridgeSettings,
+    settings: &BridgeSettings,
     again: &(dyn Fn() -> Result<OutboxWritten, StepFailed> + Send + Sync),
     live: DeltaSink,
     halt: CancellationToken,
 ) -> Result<(Answered, Vec<Blob>), StepFailed> {
     let step = asking.request.step;
     let name = inbox_name(step);
-    let folder = Path::new(&carried.bridge.folder);
+    let folder = Path::new(&settings.bridge.folder);
     let path = folder.join(&name);
     let session = asking.session.to_string();
     let mut seen: Option<(Stamp, Instant)> = None;
-    let (mut told, mut looks) = (String::new(), 0);
+    let (mut shown, mut looks) = (String::new(), 0);
     loop {
         // The user may have deleted the outbox: write it again.
         let mut look = judged(folder, &session, step);
@@ -476,9 +476,9 @@ pub(crate) async fn wait(
                 seen = None;
                 // Not at the first look: subscribers may not be listening yet.
                 looks += 1;
-                if looks > 3 && told != why {
+                if looks > 3 && shown != why {
                     live(Delta::Notice { text: format!("{name}: {why}").into() });
-                    told = why;
+                    shown = why;
                 }
             }
             Look::There(stamp) => {
@@ -492,9 +492,9 @@ pub(crate) async fn wait(
                     && let Some(bytes) = take(&path, stamp)
                 {
                     let mut tell = |why: &str| {
-                        if told != why {
+                        if shown != why {
                             live(Delta::Notice { text: format!("{name}: {why}").into() });
-                            told = why.into();
+                            shown = why.into();
                         }
                     };
                     match decoded(&bytes) {
@@ -502,7 +502,7 @@ pub(crate) async fn wait(
                         Some(text) if asks_for_more(&text) => tell(NEXT),
                         Some(text) => {
                             failpoint::hit("carry.inbox", "");
-                            return Ok(answered(asking, carried, &text, bytes));
+                            return Ok(answered(asking, settings, &text, bytes));
                         }
                         None => tell(NOT_TEXT),
                     }
@@ -519,7 +519,7 @@ pub(crate) async fn wait(
 
 fn answered(
     asking: &ModelRequest,
-    carried: &BridgeSettings,
+    settings: &BridgeSettings,
     text: &str,
     bytes: Vec<u8>,
 ) -> (Answered, Vec<Blob>) {
@@ -533,7 +533,7 @@ fn answered(
         attempts: vec![Attempt { at, ms: 0, error: None, usage: Usage::default() }],
         model: crate::preset::BRIDGE_MODEL.into(),
         wire: WIRE.into(),
-        parts: parts(&inbox, &carried.bridge),
+        parts: parts(&inbox, &settings.bridge),
         stop: Stop::Calls,
         usage: Usage::default(),
         request: asking.request.hash(),

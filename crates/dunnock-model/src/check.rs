@@ -66,7 +66,7 @@ pub struct Checked {
 
 /// A running check.
 struct Check<'a> {
-    speaker: &'a ModelClient,
+    client: &'a ModelClient,
     model: &'a str,
     traits: Traits,
     briefing: PreambleInputs,
@@ -117,7 +117,7 @@ impl ModelClient {
         let callable = callable(&briefing.offers)?;
         let (began, probes, faults) = (Instant::now(), Vec::new(), Vec::new());
         let mut check = Check {
-            speaker: self,
+            client: self,
             model,
             traits,
             briefing,
@@ -209,12 +209,12 @@ impl Check<'_> {
         let refuse = |error| StepFailed::unsent(Step(1), Failure::Rejected, error);
         let mut briefing = self.briefing.clone();
         briefing.offers.retain(|offer| ask.tools.contains(&offer.tool.name.as_str()));
-        let provider = self.speaker.provider(self.model).map_err(refuse)?;
+        let provider = self.client.provider(self.model).map_err(refuse)?;
         // Without tools, the dialect makes no difference.
         let dialect = if ask.tools.is_empty() { Dialect::Native } else { self.traits.dialect };
         let traits = Traits { dialect, ..self.traits };
         let preamble =
-            self.speaker.recorded(self.model, provider, &traits, &briefing).map_err(refuse)?;
+            self.client.recorded(self.model, provider, &traits, &briefing).map_err(refuse)?;
         let (pictures, hash) = (BTreeMap::new(), Hash::ZERO);
         let (preamble, messages) = (&preamble, ask.messages.as_slice());
         let question = PromptRequest {
@@ -225,7 +225,7 @@ impl Check<'_> {
             pictures: &pictures,
             anyway: ask.anyway,
         };
-        let asking = self.speaker.send(&question, live, halt.clone());
+        let asking = self.client.send(&question, live, halt.clone());
         let within = if self.probes.is_empty() { FIRST } else { ONE };
         let answer = match tokio::time::timeout(within, asking).await {
             Ok(answer) => answer,
@@ -281,9 +281,9 @@ impl Check<'_> {
     async fn window(&mut self) {
         let began = Instant::now();
         if self.traits.window.is_none()
-            && let Ok(provider) = self.speaker.provider(self.model)
+            && let Ok(provider) = self.client.provider(self.model)
         {
-            let asked = self.speaker.window(self.model, provider, self.traits.wire).await;
+            let asked = self.client.window(self.model, provider, self.traits.wire).await;
             self.traits.window = asked.unwrap_or(None);
         }
         match self.traits.window {
@@ -580,13 +580,13 @@ impl Check<'_> {
         }
         let began = Instant::now();
         let halt = CancellationToken::default();
-        let (told, seen) = (halt.clone(), Arc::new(AtomicUsize::new(0)));
+        let (cancel, seen) = (halt.clone(), Arc::new(AtomicUsize::new(0)));
         let count = seen.clone();
         let live: DeltaSink = Arc::new(move |delta| {
             if matches!(delta, Delta::Text { .. } | Delta::Reasoning { .. })
                 && count.fetch_add(1, Ordering::Relaxed) == 2
             {
-                told.cancel();
+                cancel.cancel();
             }
         });
         let stopped = self

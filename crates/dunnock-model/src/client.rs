@@ -342,7 +342,7 @@ impl ModelClient {
             traits,
             &PreambleInputs { offers: Vec::new(), ..briefing.clone() },
         )?;
-        recorded.carried = Some(BridgeSettings { bridge, root: workspace.into() });
+        recorded.bridge_settings = Some(BridgeSettings { bridge, root: workspace.into() });
         let blob = recorded.blob()?;
         let preamble = Preamble {
             hash: blob.hash,
@@ -454,7 +454,7 @@ impl ModelClient {
             max_output: provider.max_output,
             quirks: traits.quirks,
             body,
-            carried: None,
+            bridge_settings: None,
         })
     }
 
@@ -563,10 +563,16 @@ impl Model for ModelClient {
     ) -> BoxFuture<'_, Result<(Answered, Vec<Blob>), StepFailed>> {
         Box::pin(async move {
             let recorded = recorded(&asking)?;
-            if let Some(carried) = &recorded.carried {
-                let again =
-                    || bridge::hand_over(&asking, carried, &recorded.system, self.list.as_ref());
-                return bridge::wait(&asking, carried, &again, live, halt).await;
+            if let Some(bridge_settings) = &recorded.bridge_settings {
+                let again = || {
+                    bridge::write_outbox(
+                        &asking,
+                        bridge_settings,
+                        &recorded.system,
+                        self.list.as_ref(),
+                    )
+                };
+                return bridge::wait(&asking, bridge_settings, &again, live, halt).await;
             }
             let ModelRequest { request, pictures, .. } = asking;
             let messages = request.messages();
@@ -583,17 +589,21 @@ impl Model for ModelClient {
         })
     }
 
-    fn hand_over(&self, asking: ModelRequest) -> BoxFuture<'_, Result<OutboxWritten, StepFailed>> {
+    fn write_outbox(
+        &self,
+        asking: ModelRequest,
+    ) -> BoxFuture<'_, Result<OutboxWritten, StepFailed>> {
         Box::pin(async move {
             let recorded = recorded(&asking)?;
             let step = asking.request.step;
             let fail = |error: String| StepFailed::unsent(step, Failure::Rejected, error);
-            let carried = recorded
-                .carried
+            let bridge_settings = recorded
+                .bridge_settings
                 .ok_or_else(|| fail("this model does not use the bridge".into()))?;
             let list = self.list.clone();
-            let work =
-                move || bridge::hand_over(&asking, &carried, &recorded.system, list.as_ref());
+            let work = move || {
+                bridge::write_outbox(&asking, &bridge_settings, &recorded.system, list.as_ref())
+            };
             tokio::task::spawn_blocking(work).await.map_err(|error| fail(error.to_string()))?
         })
     }
@@ -633,21 +643,21 @@ impl ModelClient {
         summed: &mut Summary,
     ) -> Result<Arc<str>, String> {
         let mut recorded = RecordedPreamble::read(preamble)?;
-        if recorded.carried.is_some() {
+        if recorded.bridge_settings.is_some() {
             return Err("a copy-and-paste session is not summarised: the chat has the \
                         conversation"
                 .into());
         }
         // The conversation is sent as one text, so that the model cannot continue the work instead
         // of summarising it.
-        let talk: Vec<String> = request.messages().iter().map(told).collect();
+        let messages: Vec<String> = request.messages().iter().map(describe).collect();
         recorded.system = self.prompts.summary()?;
         recorded.dialect = Dialect::Native;
         recorded.schema = None;
         recorded.max_output = Some(recorded.max_output.map_or(SUMMARY, |most| most.min(SUMMARY)));
         recorded.tools =
             serde_json::value::to_raw_value::<[u8; 0]>(&[]).map_err(|e| e.to_string())?;
-        let mut text = talk.join("\n\n");
+        let mut text = messages.join("\n\n");
         loop {
             let messages = [Message::User { text: text.as_str().into(), images: Vec::new() }];
             let quiet: DeltaSink = Arc::new(|_| {});
@@ -706,7 +716,7 @@ fn recorded(asking: &ModelRequest) -> Result<RecordedPreamble, StepFailed> {
 }
 
 /// A message as plain text, for a summary.
-fn told(message: &Message) -> String {
+fn describe(message: &Message) -> String {
     match message {
         Message::User { text, .. } => format!("PERSON: {text}"),
         Message::Notice { text } => format!("HARNESS: {text}"),

@@ -43,22 +43,22 @@ fn whole(round: &Round<'_>, output: usize) -> String {
     let mut text = String::new();
     section(&mut text, "INSTRUCTIONS", round.instructions);
     section(&mut text, "TASK", &cut(&task(round.messages), TASK, "the task is cut off here"));
-    let carried = |message: &Message| matches!(message, Message::Assistant { wire, .. } if wire.as_ref() == super::bridge::WIRE);
+    let via_bridge = |message: &Message| matches!(message, Message::Assistant { wire, .. } if wire.as_ref() == super::bridge::WIRE);
     let last = round.messages.iter().rposition(|m| matches!(m, Message::Assistant { .. }));
     if let Some(last) = last
-        && !round.messages.iter().any(carried)
+        && !round.messages.iter().any(via_bridge)
     {
-        let told: Vec<String> = round.messages.iter().take(last + 1).map(told).collect();
-        section(&mut text, "BEFORE", &tail(&told.join("\n"), BEFORE));
+        let before: Vec<String> = round.messages.iter().take(last + 1).map(describe).collect();
+        section(&mut text, "BEFORE", &tail(&before.join("\n"), BEFORE));
     }
     section(&mut text, "WORKSPACE", &lines(round.files, LISTED, "files; [LIST path] shows more"));
     if let Some(changed) = &round.changed {
-        let told = if changed.is_empty() {
+        let since = if changed.is_empty() {
             "nothing".to_owned()
         } else {
             lines(changed, LISTED, "changes")
         };
-        section(&mut text, "CHANGED SINCE THE LAST ROUND", &told);
+        section(&mut text, "CHANGED SINCE THE LAST ROUND", &since);
     }
     if let Some(last) = last {
         section(&mut text, "RESULTS", &results(&round.messages[last..], output));
@@ -170,7 +170,7 @@ fn command(call: &CallPart) -> String {
     }
 }
 
-fn told(message: &Message) -> String {
+fn describe(message: &Message) -> String {
     match message {
         Message::User { text, .. } => format!("person: {text}"),
         Message::Notice { text } => format!("program: {text}"),

@@ -97,8 +97,8 @@ impl Prompts {
         let (place, source) = self.source(name)?;
         let mut env = minijinja::Environment::new();
         env.set_undefined_behavior(UndefinedBehavior::Strict);
-        let told = |e: minijinja::Error| format!("the prompt {place} cannot be rendered: {e:#}");
-        let text = env.render_str(&source, values).map_err(told)?;
+        let failed = |e: minijinja::Error| format!("the prompt {place} cannot be rendered: {e:#}");
+        let text = env.render_str(&source, values).map_err(failed)?;
         Ok(text.trim().to_owned())
     }
 
@@ -146,7 +146,7 @@ impl Prompts {
         let tool = |offer: &ToolSpec| {
             let schema = serde_json::from_str(&offer.schema).unwrap_or_default();
             let (name, about) = (offer.tool.name.as_str(), offer.description.as_str());
-            context! { name => name, about => about, arguments => schema::told(&schema) }
+            context! { name => name, about => about, arguments => schema::describe(&schema) }
         };
         let tools: Vec<Value> = match dialect {
             Dialect::Native => Vec::new(),
@@ -207,7 +207,7 @@ pub(crate) struct RecordedPreamble {
     pub(crate) body: Map<String, serde_json::Value>,
     /// Settings of a copy-and-paste session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) carried: Option<BridgeSettings>,
+    pub(crate) bridge_settings: Option<BridgeSettings>,
 }
 
 impl RecordedPreamble {

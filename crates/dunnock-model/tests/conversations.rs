@@ -2,7 +2,7 @@
 //! requests on each wire and in each dialect, each beginning with the one before; and what goes
 //! back to whom.
 
-use crate::{Asked, DOT, ask_with, ours, prompt, provider, speaker};
+use crate::{Asked, DOT, ask_with, client, ours, prompt, provider};
 use dunnock_core::ports::CancellationToken;
 use dunnock_model::{Dialect, ModelClient, Provider};
 use dunnock_proto::*;
@@ -27,20 +27,20 @@ fn dialect(speech: Speech) -> Dialect {
 
 fn speaker_on(server: &ScriptedServer, wire: Wire, speech: Speech) -> ModelClient {
     let base = provider(&server.base_url(), None);
-    speaker(Provider { wire: ours(wire), dialect: Some(dialect(speech)), ..base })
+    client(Provider { wire: ours(wire), dialect: Some(dialect(speech)), ..base })
 }
 
 /// The events of the conversation, and the bytes of its requests.
 async fn talk(wire: Wire, speech: Speech) -> (Vec<Event>, Vec<String>) {
     let rules = Rules { speech, ..Rules::default() };
     let server = ScriptedServer::with(script().into_iter().map(Into::into).collect(), rules).await;
-    let speaker = speaker_on(&server, wire, speech);
+    let client = speaker_on(&server, wire, speech);
     let mut events = vec![
         Prompted { text: "what is \"here\"?\n\u{1F426}".into(), images: vec![Hash::of(DOT)] }
             .into(),
     ];
     for step in 1..=3 {
-        let Asked { answer, .. } = ask_with(&speaker, &events, CancellationToken::default()).await;
+        let Asked { answer, .. } = ask_with(&client, &events, CancellationToken::default()).await;
         let answer = answer.unwrap_or_else(|e| panic!("{wire:?} {speech:?}: {e:?}"));
         let calls = Part::calls(&answer.parts).count() as u16;
         let (now, upto) = (Step(step), events.len() as u64);
@@ -131,7 +131,7 @@ async fn what_is_sealed_goes_back_byte_for_byte_and_only_to_its_maker() {
     for (talk, secrets) in [(&events, ["gAAA", "rs_1"]), (&others, ["EqQB", "hm so"])] {
         for wire in Wire::ALL {
             let server = ScriptedServer::start(vec![]).await;
-            let mut speaker = speaker_on(&server, *wire, Speech::Native);
+            let mut client = speaker_on(&server, *wire, Speech::Native);
             let own = matches!(&talk[2], Event::Answered(a) if a.wire == wire.name());
             if own {
                 // The wire is the same, the maker is not: the name of its provider differs.
@@ -140,14 +140,14 @@ async fn what_is_sealed_goes_back_byte_for_byte_and_only_to_its_maker() {
                     wire: ours(*wire),
                     ..provider(&server.base_url(), None)
                 };
-                speaker = crate::speaker(base);
+                client = crate::client(base);
             }
             let config = Config {
                 model: if own { "other/scripted".into() } else { "script/scripted".into() },
                 ..crate::config()
             };
             let asked = crate::ask_as(
-                &speaker,
+                &client,
                 &config,
                 talk,
                 CancellationToken::default(),
@@ -172,9 +172,9 @@ async fn a_request_that_does_not_fit_is_not_sent_and_the_numbers_are_told() {
     for wire in Wire::ALL {
         let server =
             ScriptedServer::with(vec![], Rules { window: Some(2_000), ..Rules::default() }).await;
-        let speaker = speaker_on(&server, *wire, Speech::Native);
+        let client = speaker_on(&server, *wire, Speech::Native);
         let failed =
-            ask_with(&speaker, &[prompt(&"word ".repeat(3_000))], CancellationToken::default())
+            ask_with(&client, &[prompt(&"word ".repeat(3_000))], CancellationToken::default())
                 .await
                 .answer
                 .unwrap_err();
@@ -185,7 +185,7 @@ async fn a_request_that_does_not_fit_is_not_sent_and_the_numbers_are_told() {
             failed.error
         );
         assert_eq!((server.bodies().len(), failed.attempts.len()), (0, 0));
-        let asked = ask_with(&speaker, &[prompt("word")], CancellationToken::default()).await;
+        let asked = ask_with(&client, &[prompt("word")], CancellationToken::default()).await;
         asked.answer.unwrap();
         if *wire == Wire::Ollama {
             assert_eq!(
@@ -197,8 +197,8 @@ async fn a_request_that_does_not_fit_is_not_sent_and_the_numbers_are_told() {
     }
     let server =
         ScriptedServer::with(vec![], Rules { window: Some(300), ..Rules::default() }).await;
-    let speaker = speaker_on(&server, Wire::Chat, Speech::Native);
-    let refused = dunnock_core::ports::Model::render_preamble(&speaker, &crate::config(), "/w")
+    let client = speaker_on(&server, Wire::Chat, Speech::Native);
+    let refused = dunnock_core::ports::Model::render_preamble(&client, &crate::config(), "/w")
         .await
         .unwrap_err();
     assert!(
@@ -226,11 +226,11 @@ async fn a_model_that_refuses_what_is_nice_to_have_is_asked_without_it() {
     let server = ScriptedServer::with(vec![], rules).await;
     let mut one = Provider { wire: ours(Wire::Responses), ..provider(&server.base_url(), None) };
     one.quirks.sealed = true;
-    let speaker = speaker(one);
+    let client = client(one);
     // First without a summary, then without seals; and from then on at once.
     for tries in [3, 1] {
         let answer =
-            ask_with(&speaker, &[prompt("hi")], CancellationToken::default()).await.answer.unwrap();
+            ask_with(&client, &[prompt("hi")], CancellationToken::default()).await.answer.unwrap();
         assert_eq!((Part::words(&answer.parts).as_str(), answer.attempts.len()), ("fine", tries));
     }
 }
@@ -242,9 +242,9 @@ async fn a_plan_that_is_none_is_told_once_and_is_then_the_end() {
     let server =
         ScriptedServer::start(vec![bad("I think I will").into(), bad(r#"{"thought":"x"}"#).into()])
             .await;
-    let speaker = speaker_on(&server, Wire::Chat, Speech::Plan);
+    let client = speaker_on(&server, Wire::Chat, Speech::Plan);
     let mut events = vec![prompt("hi")];
-    let answer = ask_with(&speaker, &events, CancellationToken::default()).await.answer.unwrap();
+    let answer = ask_with(&client, &events, CancellationToken::default()).await.answer.unwrap();
     let call = Part::calls(&answer.parts).next().unwrap().clone();
     assert!(call.fault.as_ref().unwrap().contains("not a valid plan"), "{call:?}");
     events.push(
@@ -255,8 +255,7 @@ async fn a_plan_that_is_none_is_told_once_and_is_then_the_end() {
     events.push(
         Finished::plain(CallId { step: Step(1), index: 0 }, Outcome::NotRun, "not run").into(),
     );
-    let failed =
-        ask_with(&speaker, &events, CancellationToken::default()).await.answer.unwrap_err();
+    let failed = ask_with(&client, &events, CancellationToken::default()).await.answer.unwrap_err();
     assert!(failed.error.contains("returned an invalid plan twice in a row"), "{}", failed.error);
     let body = &server.requests()[1]["messages"];
     assert_eq!(body[2]["content"], "I think I will");

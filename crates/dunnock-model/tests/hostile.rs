@@ -1,7 +1,7 @@
 //! Streams that break, lie or never end (R9), on every wire: the table is the test. No panic,
 //! bounded memory, partial text kept, no call from half of one.
 
-use crate::{ask_with, config, ours, prompt, provider, speaker};
+use crate::{ask_with, client, config, ours, prompt, provider};
 use dunnock_core::ports::{CancellationToken, Model as _, ModelRequest};
 use dunnock_model::Provider;
 use dunnock_proto::{Failure, Part};
@@ -438,9 +438,9 @@ fn many() -> usize {
 async fn comes(wire: Wire, fault: Fault) -> Comes {
     let server =
         ScriptedServer::start(vec![Served::wrong(Say::text("one \u{1F426} three"), fault)]).await;
-    let speaker = speaker(Provider { wire: ours(wire), ..provider(&server.base_url(), None) });
+    let client = client(Provider { wire: ours(wire), ..provider(&server.base_url(), None) });
     // What is shown is not kept here: it is the answer's own memory that is looked at.
-    let (preamble, blob) = speaker.render_preamble(&config(), "/w").await.unwrap();
+    let (preamble, blob) = client.render_preamble(&config(), "/w").await.unwrap();
     let request = crate::request(preamble.hash, &[prompt("hi")]);
     let asking = ModelRequest {
         session: dunnock_proto::SessionId::from_random([0; 16]),
@@ -448,7 +448,7 @@ async fn comes(wire: Wire, fault: Fault) -> Comes {
         request,
         pictures: BTreeMap::new(),
     };
-    match speaker
+    match client
         .ask(asking, Arc::new(|_| {}), CancellationToken::default())
         .await
         .map(|(answer, _)| answer)
@@ -570,9 +570,9 @@ async fn r8_what_passes_is_tried_again_on_every_wire() {
         for fault in faults {
             let served = Served::wrong(Say::text("fine"), fault.clone()).times(2);
             let server = ScriptedServer::start(vec![served]).await;
-            let speaker =
-                speaker(Provider { wire: ours(*wire), ..provider(&server.base_url(), None) });
-            let answer = ask_with(&speaker, &[prompt("hi")], CancellationToken::default())
+            let client =
+                client(Provider { wire: ours(*wire), ..provider(&server.base_url(), None) });
+            let answer = ask_with(&client, &[prompt("hi")], CancellationToken::default())
                 .await
                 .answer
                 .unwrap();

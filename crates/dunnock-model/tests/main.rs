@@ -44,7 +44,7 @@ pub fn patience() -> Timeouts {
     Timeouts { connect: ms(2000), idle: ms(400), pause: ms(20), longest_pause: ms(1500) }
 }
 
-pub fn speaker(provider: Provider) -> ModelClient {
+pub fn client(provider: Provider) -> ModelClient {
     let brief = |_: &Config, workspace: &str| {
         let tool = Tool::new("shell", Class::Command, Recovery::Unknown, Role::Work);
         let schema =
@@ -103,21 +103,21 @@ pub struct Asked {
     pub live: Vec<Delta>,
 }
 
-pub async fn ask_with(speaker: &ModelClient, events: &[Event], halt: CancellationToken) -> Asked {
-    ask_as(speaker, &config(), events, halt, Seen::default()).await
+pub async fn ask_with(client: &ModelClient, events: &[Event], halt: CancellationToken) -> Asked {
+    ask_as(client, &config(), events, halt, Seen::default()).await
 }
 
 /// The deltas that were shown so far.
 pub type Seen = Arc<Mutex<Vec<Delta>>>;
 
 pub async fn ask_as(
-    speaker: &ModelClient,
+    client: &ModelClient,
     config: &Config,
     events: &[Event],
     halt: CancellationToken,
     seen: Seen,
 ) -> Asked {
-    let (preamble, blob) = speaker.render_preamble(config, "/w").await.unwrap();
+    let (preamble, blob) = client.render_preamble(config, "/w").await.unwrap();
     let log = seen.clone();
     let live: DeltaSink = Arc::new(move |delta| log.lock().unwrap().push(delta));
     let asking = ModelRequest {
@@ -126,14 +126,14 @@ pub async fn ask_as(
         request: request(preamble.hash, events),
         pictures: pictures(events),
     };
-    let answer = speaker.ask(asking, live, halt).await.map(|(answered, _)| answered);
+    let answer = client.ask(asking, live, halt).await.map(|(answered, _)| answered);
     let live = seen.lock().unwrap().clone();
     Asked { answer, live }
 }
 
 pub async fn ask(server: &ScriptedServer) -> Asked {
     ask_with(
-        &speaker(provider(&server.base_url(), None)),
+        &client(provider(&server.base_url(), None)),
         &[prompt("hi")],
         CancellationToken::default(),
     )

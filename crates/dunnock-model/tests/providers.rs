@@ -1,6 +1,6 @@
 //! Every provider of the table, against a server that looks at its address, headers and body.
 
-use crate::{Asked, ask_as, prompt, speaker};
+use crate::{Asked, ask_as, client, prompt};
 use dunnock_core::ports::CancellationToken;
 use dunnock_model::{Auth, KNOWN, Known, Provider};
 use dunnock_proto::Config;
@@ -92,7 +92,7 @@ async fn every_provider_is_asked_at_its_address_with_its_headers() {
             one.base_url = one.base_url.replacen(&machine, &server.root(), 1);
             let config = Config { model: format!("{}/scripted", known.name), ..Config::default() };
             let Asked { answer, .. } = ask_as(
-                &speaker(one),
+                &client(one),
                 &config,
                 &[prompt("hi")],
                 CancellationToken::default(),

@@ -1,6 +1,6 @@
 //! The exact bytes that go out, and that each request begins with the one before.
 
-use crate::{Asked, ask, ask_with, config, prompt, provider, speaker};
+use crate::{Asked, ask, ask_with, client, config, prompt, provider};
 use dunnock_core::ports::{CancellationToken, Model as _};
 use dunnock_proto::*;
 use dunnock_testkit::fixture;
@@ -31,10 +31,10 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
     };
     let script = vec![say.into(), Say::text("done").into(), Say::text("again").into()];
     let server = ScriptedServer::start(script).await;
-    let speaker = speaker(provider(&server.base_url(), None));
+    let client = client(provider(&server.base_url(), None));
     let mut events = vec![prompt("hi\n\u{1F426}")];
     for step in 1..=3 {
-        let Asked { answer, .. } = ask_with(&speaker, &events, CancellationToken::default()).await;
+        let Asked { answer, .. } = ask_with(&client, &events, CancellationToken::default()).await;
         let answer = answer.unwrap();
         let calls = answer.parts.iter().filter(|p| matches!(p, Part::Call(_))).count() as u16;
         let (now, upto) = (Step(step), events.len() as u64);
@@ -124,9 +124,9 @@ async fn calls_keep_their_exact_arguments() {
 /// Holds W11: the preamble does not change.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_head_is_the_same_bytes_every_time_and_takes_instructions_as_text() {
-    let speaker = speaker(provider("http://127.0.0.1:1/v1", None));
-    let (first, blob) = speaker.render_preamble(&config(), "/w").await.unwrap();
-    let (second, _) = speaker.render_preamble(&config(), "/w").await.unwrap();
+    let client = client(provider("http://127.0.0.1:1/v1", None));
+    let (first, blob) = client.render_preamble(&config(), "/w").await.unwrap();
+    let (second, _) = client.render_preamble(&config(), "/w").await.unwrap();
     assert_eq!(first, second);
     let text = String::from_utf8_lossy(&blob.bytes);
     assert!(text.contains("be {{ kind }}"), "a folder's text is not a template of ours");
@@ -135,10 +135,10 @@ async fn a_head_is_the_same_bytes_every_time_and_takes_instructions_as_text() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_is_not_there_is_named_before_anything_is_sent() {
-    let speaker = speaker(provider("http://127.0.0.1:1/v1", None));
+    let client = client(provider("http://127.0.0.1:1/v1", None));
     let refuse = async |model: &str| {
         let config = Config { model: model.into(), ..Config::default() };
-        speaker.render_preamble(&config, "/w").await.unwrap_err()
+        client.render_preamble(&config, "/w").await.unwrap_err()
     };
     assert!(refuse("other/x").await.contains("there is no provider \"other\"; use one of script"));
     assert!(refuse("plain").await.contains("use provider/model"));
@@ -148,11 +148,11 @@ async fn a_model_that_is_not_there_is_named_before_anything_is_sent() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_summary_is_asked_of_the_same_model_without_tools() {
     let server = ScriptedServer::start(vec![Say::text("it went well").into()]).await;
-    let speaker = speaker(provider(&server.base_url(), None));
-    let (preamble, blob) = speaker.render_preamble(&config(), "/w").await.unwrap();
+    let client = client(provider(&server.base_url(), None));
+    let (preamble, blob) = client.render_preamble(&config(), "/w").await.unwrap();
     let request = crate::request(preamble.hash, &[prompt("hi")]);
     let summary =
-        speaker.summarise(blob.bytes, request, CancellationToken::default()).await.text.unwrap();
+        client.summarise(blob.bytes, request, CancellationToken::default()).await.text.unwrap();
     assert_eq!(summary, Arc::from("it went well"));
     let body = &server.requests()[0];
     assert!(body.get("tools").is_none());
@@ -163,7 +163,7 @@ async fn a_summary_is_asked_of_the_same_model_without_tools() {
 async fn a_head_of_the_first_release_is_asked_as_it_was() {
     use dunnock_core::ports::ModelRequest;
     let server = ScriptedServer::start(vec![]).await;
-    let speaker = speaker(provider(&server.base_url(), None));
+    let client = client(provider(&server.base_url(), None));
     let preamble = r#"{"v":1,"model":"script/scripted","system":"Be good.","tools":[{"type":"function","function":{"name":"shell","description":"Runs.","parameters":{"type":"object"}}}]}"#;
     let request = crate::request(Hash::of(preamble.as_bytes()), &[prompt("hi")]);
     let asking = ModelRequest {
@@ -172,7 +172,7 @@ async fn a_head_of_the_first_release_is_asked_as_it_was() {
         request,
         pictures: std::collections::BTreeMap::new(),
     };
-    speaker.ask(asking, Arc::new(|_| {}), CancellationToken::default()).await.unwrap();
+    client.ask(asking, Arc::new(|_| {}), CancellationToken::default()).await.unwrap();
     let sent = String::from_utf8(server.bodies()[0].to_vec()).unwrap();
     assert_eq!(
         sent,
@@ -185,6 +185,6 @@ async fn a_head_of_the_first_release_is_asked_as_it_was() {
         pictures: std::collections::BTreeMap::new(),
     };
     let failed =
-        speaker.ask(later, Arc::new(|_| {}), CancellationToken::default()).await.unwrap_err();
+        client.ask(later, Arc::new(|_| {}), CancellationToken::default()).await.unwrap_err();
     assert!(failed.error.contains("a later release wrote it"), "{}", failed.error);
 }

@@ -1,6 +1,6 @@
 //! Mistakes that were made once, each named by what went wrong.
 
-use crate::{ask_with, ours, prompt, provider, speaker};
+use crate::{ask_with, client, ours, prompt, provider};
 use dunnock_core::ports::CancellationToken;
 use dunnock_model::dialects::Callable;
 use dunnock_model::{Dialect, Provider, Quirks, Wire as Ours, read_pieces};
@@ -161,7 +161,7 @@ async fn words_that_were_held_back_were_asked_for_again_and_lost() {
         dialect: Some(Dialect::Text),
         ..provider(&server.base_url(), None)
     };
-    let failed = ask_with(&speaker(one), &[prompt("hi")], CancellationToken::default())
+    let failed = ask_with(&client(one), &[prompt("hi")], CancellationToken::default())
         .await
         .answer
         .unwrap_err();
@@ -191,7 +191,7 @@ async fn a_request_that_is_too_long_was_taken_for_a_passing_trouble() {
             ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Raw(stream.into()))])
                 .await;
         let one = Provider { wire: ours(wire), ..provider(&server.base_url(), None) };
-        let failed = ask_with(&speaker(one), &[prompt("hi")], CancellationToken::default())
+        let failed = ask_with(&client(one), &[prompt("hi")], CancellationToken::default())
             .await
             .answer
             .unwrap_err();
@@ -257,7 +257,7 @@ async fn names_that_a_model_made_up_ended_every_later_request() {
     for wire in Wire::ALL {
         let server = ScriptedServer::start(vec![]).await;
         let one = Provider { wire: ours(*wire), ..provider(&server.base_url(), None) };
-        ask_with(&speaker(one), &strange(), CancellationToken::default()).await.answer.unwrap();
+        ask_with(&client(one), &strange(), CancellationToken::default()).await.answer.unwrap();
         let body = String::from_utf8(server.bodies()[0].to_vec()).unwrap();
         assert!(
             body.contains("\"shell__channel__x\"") && body.contains("c00000001"),
@@ -275,7 +275,7 @@ async fn calls_of_others_were_refused_by_those_who_want_more() {
     let server = ScriptedServer::start(vec![]).await;
     let quirks = Quirks { merge: true, echo: true, signed: true, ..Quirks::default() };
     let one = Provider { quirks, ..provider(&server.base_url(), None) };
-    ask_with(&speaker(one), &strange(), CancellationToken::default()).await.answer.unwrap();
+    ask_with(&client(one), &strange(), CancellationToken::default()).await.answer.unwrap();
     let messages = server.requests()[0]["messages"].clone();
     assert_eq!(messages[2]["reasoning_content"], "", "DeepSeek wants it with every call");
     let signature = &messages[2]["tool_calls"][0]["extra_content"]["google"]["thought_signature"];
@@ -287,7 +287,7 @@ async fn calls_of_others_were_refused_by_those_who_want_more() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_in_an_address_was_told() {
     let one = Provider { base_url: "http://me:s3cret@127.0.0.1:1/v1".into(), ..provider("", None) };
-    let failed = ask_with(&speaker(one), &[prompt("hi")], CancellationToken::default())
+    let failed = ask_with(&client(one), &[prompt("hi")], CancellationToken::default())
         .await
         .answer
         .unwrap_err();
@@ -309,7 +309,7 @@ async fn a_configured_field_was_sent_twice() {
         body,
         ..provider(&server.base_url(), None)
     };
-    ask_with(&speaker(one), &[prompt("hi")], CancellationToken::default()).await.answer.unwrap();
+    ask_with(&client(one), &[prompt("hi")], CancellationToken::default()).await.answer.unwrap();
     let sent = String::from_utf8(server.bodies()[0].to_vec()).unwrap();
     assert_eq!(
         (sent.matches("\"reasoning\"").count(), sent.matches("\"store\"").count()),
@@ -333,6 +333,6 @@ async fn a_server_elsewhere_was_left_to_its_own_small_window() {
         base_url: "http://ollama.invalid:11434".into(),
         ..provider("", None)
     };
-    let (preamble, _) = speaker(one).render_preamble(&crate::config(), "/w").await.unwrap();
+    let (preamble, _) = client(one).render_preamble(&crate::config(), "/w").await.unwrap();
     assert_eq!(preamble.window, Some(8_192));
 }

@@ -1,7 +1,7 @@
 //! What goes wrong with servers: told in words that say what to do, tried again where that may
 //! help, stopped at once (R8).
 
-use crate::{Asked, Seen, ask, ask_as, ask_with, config, patience, prompt, provider, speaker};
+use crate::{Asked, Seen, ask, ask_as, ask_with, client, config, patience, prompt, provider};
 use dunnock_core::ports::CancellationToken;
 use dunnock_proto::*;
 use dunnock_testkit::model::Say;
@@ -125,10 +125,10 @@ async fn an_interrupt_is_heard_wherever_it_comes() {
         let server = ScriptedServer::start(vec![served]).await;
         server.open_gate(1);
         let halt = CancellationToken::default();
-        let speaker = speaker(provider(&server.base_url(), None));
+        let client = client(provider(&server.base_url(), None));
         let events = [prompt("hi")];
         let (config, seen) = (config(), Seen::default());
-        let asking = ask_as(&speaker, &config, &events, halt.clone(), seen.clone());
+        let asking = ask_as(&client, &config, &events, halt.clone(), seen.clone());
         let stop = async {
             server.wait_for(1).await;
             tokio::time::sleep(Duration::from_millis(60)).await;
@@ -161,8 +161,8 @@ async fn an_interrupt_is_heard_wherever_it_comes() {
         window: Some(100_000),
         ..provider(&format!("http://{address}/v1"), None)
     };
-    let (speaker, events) = (speaker(one), [prompt("hi")]);
-    let asking = ask_with(&speaker, &events, halt.clone());
+    let (client, events) = (client(one), [prompt("hi")]);
+    let asking = ask_with(&client, &events, halt.clone());
     let stop = async {
         tokio::time::sleep(Duration::from_millis(150)).await;
         halt.cancel();
@@ -220,34 +220,34 @@ async fn every_refusal_says_what_to_do() {
     ];
     for (what, script) in cases {
         let server = ScriptedServer::start(script).await;
-        let speaker = speaker(provider(&server.base_url(), Some(key)));
+        let client = client(provider(&server.base_url(), Some(key)));
         note(
             what,
             &server.base_url(),
-            ask_with(&speaker, &[prompt("hi")], CancellationToken::default()).await,
+            ask_with(&client, &[prompt("hi")], CancellationToken::default()).await,
         );
     }
     let strict =
         ScriptedServer::with(vec![], Rules { key: Some("right".into()), ..Rules::default() }).await;
     for (what, given) in [("wrong key", Some(key)), ("no key", None)] {
-        let speaker = speaker(provider(&strict.base_url(), given));
+        let client = client(provider(&strict.base_url(), given));
         note(
             what,
             &strict.base_url(),
-            ask_with(&speaker, &[prompt("hi")], CancellationToken::default()).await,
+            ask_with(&client, &[prompt("hi")], CancellationToken::default()).await,
         );
     }
     let other =
         ScriptedServer::with(vec![], Rules { models: vec!["other".into()], ..Rules::default() })
             .await;
     note("unknown model", &other.base_url(), ask(&other).await);
-    let refused = speaker(provider("http://127.0.0.1:1/v1", Some(key)));
+    let refused = client(provider("http://127.0.0.1:1/v1", Some(key)));
     note(
         "nobody there",
         "http://127.0.0.1:1/v1",
         ask_with(&refused, &[prompt("hi")], CancellationToken::default()).await,
     );
-    let nonsense = speaker(provider("not an address", Some(key)));
+    let nonsense = client(provider("not an address", Some(key)));
     note(
         "no address",
         "http://x",

@@ -17,6 +17,7 @@ mod message;
 mod question;
 mod record;
 mod settings;
+mod text;
 
 pub use command::{Command, CommandRequest, Refused, RewindTo, Scope};
 pub use event::Event;
@@ -32,3 +33,4 @@ pub use settings::{
     Access, BRIDGE_MODEL, Bridge, Budget, Class, Config, ConfigPatch, Isolation, Mode, Planner,
     Preamble, Price, Recovery, Role, Rule, Sandbox, Source, Tool,
 };
+pub use text::count;

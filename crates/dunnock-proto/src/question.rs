@@ -412,8 +412,8 @@ impl Reason {
             Self::FeedsProcess => "a process started earlier has more access than the sandbox, \
                                    and may run this input as a command"
                 .into(),
-            Self::ModeAsk => "approval mode \"ask\": edits and commands need approval".into(),
-            Self::ModeEdits => "approval mode \"edits\": commands need approval".into(),
+            Self::ModeAsk => "edits and commands need approval in mode \"ask\"".into(),
+            Self::ModeEdits => "commands need approval in mode \"edits\"".into(),
             Self::NoSandbox => {
                 "there is no sandbox here: the command can do whatever you can".into()
             }
@@ -423,7 +423,7 @@ impl Reason {
 
 impl Loss {
     fn words(&self) -> String {
-        let count = |n: u64| if n == 1 { "1 file".to_owned() } else { format!("{n} files") };
+        let count = |n: u64| crate::count(n, "file");
         match self {
             Self::Deletes { files, untracked, more } => {
                 let at_least = if *more { "at least " } else { "" };

@@ -27,7 +27,7 @@ pub struct Run {
     /// Resource limits.
     pub bounds: Bounds,
     /// The sandbox; `None` runs the command without one.
-    pub cage: Option<SandboxSpec>,
+    pub spec: Option<SandboxSpec>,
 }
 
 /// The strongest sandbox that works on this machine.
@@ -66,7 +66,7 @@ pub struct Launcher {
     program: PathBuf,
     args: Vec<String>,
     next: AtomicU64,
-    line: Mutex<Option<Arc<Line>>>,
+    line: Mutex<Option<Arc<RunningLauncher>>>,
     /// Locks that the launcher holds; a replacement launcher gets them too.
     held: Mutex<HashMap<u64, OwnedFd>>,
     /// The program is shutting down: no new launcher is started.
@@ -74,7 +74,7 @@ pub struct Launcher {
 }
 
 /// A running launcher.
-struct Line {
+struct RunningLauncher {
     pid: Option<rustix::process::Pid>,
     socket: OwnedFd,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Ended>>>,
@@ -96,7 +96,7 @@ impl Launcher {
         Self { program, args, next: AtomicU64::new(1), line, held, stopped }
     }
 
-    fn line(&self) -> io::Result<Arc<Line>> {
+    fn running_launcher(&self) -> io::Result<Arc<RunningLauncher>> {
         let mut line = lock(&self.line);
         if let Some(line) = line.as_ref() {
             return Ok(line.clone());
@@ -124,7 +124,7 @@ impl Launcher {
         for (id, file) in lock(&self.held).iter() {
             send(&ours, &Ask::Hold { id: *id }, &[file.as_fd()]).map_err(failed)?;
         }
-        let made = Arc::new(Line {
+        let made = Arc::new(RunningLauncher {
             pid,
             socket: ours,
             waiting: Mutex::default(),
@@ -148,12 +148,12 @@ impl Launcher {
     /// If no launcher can be started, or the command is too long to send.
     pub fn start(self: &Arc<Self>, run: Run, fds: Vec<OwnedFd>) -> io::Result<Running> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let Run { words, folder, env, terminal, bounds, cage } = run;
-        let ask = Ask::Start { id, words, folder, env, terminal, bounds, cage };
+        let Run { words, folder, env, terminal, bounds, spec } = run;
+        let ask = Ask::Start { id, words, folder, env, terminal, bounds, spec };
         let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
         // If the launcher died since the last command, replace it once.
         for last in [false, true] {
-            let line = self.line()?;
+            let line = self.running_launcher()?;
             let (tell, ended) = oneshot::channel();
             lock(&line.waiting).insert(id, tell);
             match send(&line.socket, &ask, &fds) {
@@ -178,17 +178,17 @@ impl Launcher {
     ///
     /// # Errors
     /// If no launcher can be started.
-    pub fn probe(&self, cage: SandboxSpec) -> io::Result<Probed> {
-        let line = self.line()?;
-        let (tell, told) = mpsc::channel();
+    pub fn probe(&self, spec: SandboxSpec) -> io::Result<Probed> {
+        let line = self.running_launcher()?;
+        let (tell, receiver) = mpsc::channel();
         *lock(&line.probing) = Some(tell);
-        send(&line.socket, &Ask::Probe { cage }, &[])?;
+        send(&line.socket, &Ask::Probe { spec }, &[])?;
         let gone = |_| {
             io::Error::other(
                 "the launcher did not report within 10 s whether a sandbox can be created",
             )
         };
-        told.recv_timeout(Duration::from_secs(10)).map_err(gone)
+        receiver.recv_timeout(Duration::from_secs(10)).map_err(gone)
     }
 
     /// Drops the shared network of this name; no command needs it any more.
@@ -223,7 +223,7 @@ impl Launcher {
     /// If no launcher can be started.
     pub fn hold(self: &Arc<Self>, file: &std::fs::File) -> io::Result<Held> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let line = self.line()?;
+        let line = self.running_launcher()?;
         lock(&self.held).insert(id, file.as_fd().try_clone_to_owned()?);
         // If this fails, the launcher is dead; its replacement gets the lock from `held`.
         let _ = send(&line.socket, &Ask::Hold { id }, &[file.as_fd()]);
@@ -240,7 +240,7 @@ impl Drop for Launcher {
     }
 }
 
-impl Line {
+impl RunningLauncher {
     /// Forwards the launcher's messages until it is gone.
     fn listen(&self) {
         let mut buffer = Vec::new();
@@ -279,7 +279,7 @@ impl Line {
 /// A running command.
 pub struct Running {
     id: u64,
-    line: Arc<Line>,
+    line: Arc<RunningLauncher>,
     ended: oneshot::Receiver<Ended>,
 }
 

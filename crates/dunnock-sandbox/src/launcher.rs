@@ -166,14 +166,14 @@ impl LauncherProcess {
 
     fn ask(&mut self, ask: Ask, fds: Vec<OwnedFd>) -> Option<()> {
         match ask {
-            Ask::Start { id, words, folder, mut env, terminal, bounds, cage } => {
+            Ask::Start { id, words, folder, mut env, terminal, bounds, spec } => {
                 let mark = format!("{}-{id}", self.name);
                 env.push((MARK.into(), mark.clone()));
                 let before = self.tasks;
-                let whole = cage.as_ref().is_some_and(|cage| cage.rung != Isolation::C);
+                let whole = spec.as_ref().is_some_and(|spec| spec.isolation != Isolation::C);
                 let most =
                     (bounds.processes > 0).then(|| before + bounds.processes.saturating_mul(4));
-                match self.start(&words, &folder, env, fds, terminal, cage.as_ref(), most) {
+                match self.start(&words, &folder, env, fds, terminal, spec.as_ref(), most) {
                     Ok((pid, exit, report)) => {
                         let mark = format!("{MARK}={mark}");
                         let live = Live {
@@ -192,8 +192,8 @@ impl LauncherProcess {
                     Err(error) => self.tell(&Tell::Refused { id, why: error.to_string() })?,
                 }
             }
-            Ask::Probe { cage } => {
-                let (best, why) = self.probe(cage);
+            Ask::Probe { spec } => {
+                let (best, why) = self.probe(spec);
                 self.tell(&Tell::Probed { best, why })?;
             }
             Ask::End { id } => {
@@ -209,7 +209,7 @@ impl LauncherProcess {
             Ask::Hold { id } => self.held.extend(fds.into_iter().map(|fd| (id, fd))),
             Ask::Leave { name } => {
                 self.nets.borrow_mut().remove(&name);
-                self.plans.borrow_mut().retain(|(cage, _)| cage.shares.as_ref() != Some(&name));
+                self.plans.borrow_mut().retain(|(spec, _)| spec.shares.as_ref() != Some(&name));
             }
             Ask::Release { id } => {
                 drop(self.held.remove(&id));
@@ -360,13 +360,14 @@ impl LauncherProcess {
     }
 
     /// Finds the strongest sandbox that works, by actually creating one at each level.
-    fn probe(&self, cage: SandboxSpec) -> (Option<Isolation>, Vec<(Isolation, String)>) {
+    fn probe(&self, spec: SandboxSpec) -> (Option<Isolation>, Vec<(Isolation, String)>) {
         let mut why = Vec::new();
-        for rung in
-            [Isolation::A, Isolation::B, Isolation::C].into_iter().filter(|rung| *rung >= cage.rung)
+        for isolation in [Isolation::A, Isolation::B, Isolation::C]
+            .into_iter()
+            .filter(|isolation| *isolation >= spec.isolation)
         {
-            let cage = SandboxSpec { rung, ..cage.clone() };
-            let folder = cage.workspace.to_string_lossy().into_owned();
+            let spec = SandboxSpec { isolation, ..spec.clone() };
+            let folder = spec.workspace.to_string_lossy().into_owned();
             let null = || {
                 rustix::fs::open(
                     "/dev/null",
@@ -376,25 +377,26 @@ impl LauncherProcess {
             };
             let tried = null().and_then(|out| Ok(vec![out, null()?])).map_err(std::io::Error::from);
             match tried
-                .and_then(|fds| self.start(&[], &folder, Vec::new(), fds, false, Some(&cage), None))
+                .and_then(|fds| self.start(&[], &folder, Vec::new(), fds, false, Some(&spec), None))
             {
                 Ok((pid, _, report)) => {
                     let seen = rustix::process::waitpid(Some(pid), WaitOptions::empty());
                     let ended = seen.ok().flatten().and_then(|(_, status)| status.exit_status());
                     match Fate::read(&report) {
-                        Some(Fate::Failed(error)) => why.push((rung, error)),
-                        Some(Fate::Began(Some(0)) | Fate::Over(0)) => return (Some(rung), why),
+                        Some(Fate::Failed(error)) => why.push((isolation, error)),
+                        Some(Fate::Began(Some(0)) | Fate::Over(0)) => {
+                            return (Some(isolation), why);
+                        }
                         Some(Fate::Began(None)) | None
-                            if ended == Some(0) && rung == Isolation::C =>
+                            if ended == Some(0) && isolation == Isolation::C =>
                         {
-                            return (Some(rung), why);
+                            return (Some(isolation), why);
                         }
-                        other => {
-                            why.push((rung, format!("the probe ended unexpectedly: {other:?}")))
-                        }
+                        other => why
+                            .push((isolation, format!("the probe ended unexpectedly: {other:?}"))),
                     }
                 }
-                Err(error) => why.push((rung, error.to_string())),
+                Err(error) => why.push((isolation, error.to_string())),
             }
         }
         (None, why)
@@ -408,7 +410,7 @@ impl LauncherProcess {
         env: Vec<(String, String)>,
         mut fds: Vec<OwnedFd>,
         terminal: bool,
-        cage: Option<&SandboxSpec>,
+        spec: Option<&SandboxSpec>,
         processes: Option<u64>,
     ) -> std::io::Result<(Pid, OwnedFd, OwnedFd)> {
         if fds.len() == 2 {
@@ -417,11 +419,11 @@ impl LauncherProcess {
         }
         let fds = <[OwnedFd; 3]>::try_from(fds)
             .map_err(|_| std::io::Error::other("a command needs two or three file descriptors"))?;
-        let plan = cage.map(|cage| self.plan(cage)).transpose()?;
+        let plan = spec.map(|spec| self.plan(spec)).transpose()?;
         let mut ready = Ready::new(words, env, folder, fds, terminal, plan)?;
         ready.processes = processes;
         ready.nice = self.nice;
-        ready.join = cage.map(|cage| self.net(cage)).transpose()?.flatten();
+        ready.join = spec.map(|spec| self.net(spec)).transpose()?.flatten();
         let (pid, report) = spawn(&ready)?;
         match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
             Ok(exit) => Ok((pid, exit, report)),
@@ -435,9 +437,9 @@ impl LauncherProcess {
     }
 
     /// The network that sandboxes of the same name share; created for the first of them.
-    fn net(&self, cage: &SandboxSpec) -> std::io::Result<Option<Rc<Net>>> {
+    fn net(&self, spec: &SandboxSpec) -> std::io::Result<Option<Rc<Net>>> {
         let Some(name) =
-            cage.shares.as_ref().filter(|_| cage.rung != Isolation::C && !cage.network)
+            spec.shares.as_ref().filter(|_| spec.isolation != Isolation::C && !spec.network)
         else {
             return Ok(None);
         };
@@ -450,8 +452,8 @@ impl LauncherProcess {
     }
 
     /// The plan for a sandbox. Recent ones are cached, since most commands use the same.
-    fn plan(&self, cage: &SandboxSpec) -> std::io::Result<Rc<Plan>> {
-        let least = match cage.rung {
+    fn plan(&self, spec: &SandboxSpec) -> std::io::Result<Rc<Plan>> {
+        let least = match spec.isolation {
             Isolation::A => 1,
             // Older versions cannot stop a command from truncating files outside.
             Isolation::B | Isolation::C => 3,
@@ -467,12 +469,12 @@ impl LauncherProcess {
             )));
         }
         let mut plans = self.plans.borrow_mut();
-        if let Some((_, plan)) = plans.iter().find(|(known, _)| known == cage) {
+        if let Some((_, plan)) = plans.iter().find(|(known, _)| known == spec) {
             return Ok(plan.clone());
         }
-        let plan = Rc::new(Plan::new(cage, self.landlock)?);
+        let plan = Rc::new(Plan::new(spec, self.landlock)?);
         plans.truncate(PLANS - 1);
-        plans.insert(0, (cage.clone(), plan.clone()));
+        plans.insert(0, (spec.clone(), plan.clone()));
         Ok(plan)
     }
 

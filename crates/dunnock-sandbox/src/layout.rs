@@ -144,64 +144,67 @@ impl Layout {
     ///
     /// # Errors
     /// If the cache folders cannot be created.
-    pub fn cage(
+    pub fn spec(
         &self,
-        rung: Isolation,
+        isolation: Isolation,
         workspace: &Path,
         opened: Opened,
     ) -> io::Result<(SandboxSpec, Vec<(String, String)>)> {
         let known = {
             let bases = self.bases.lock().unwrap_or_else(PoisonError::into_inner);
-            bases.iter().find(|(base, _)| base.workspace == workspace && base.rung == rung).cloned()
+            bases
+                .iter()
+                .find(|(base, _)| base.workspace == workspace && base.isolation == isolation)
+                .cloned()
         };
-        let (mut cage, env) = match known {
+        let (mut spec, env) = match known {
             Some(base) => base,
             None => {
-                let base = self.base(rung, workspace)?;
+                let base = self.base(isolation, workspace)?;
                 self.bases.lock().unwrap_or_else(PoisonError::into_inner).push(base.clone());
                 base
             }
         };
-        cage.network = opened.network;
-        cage.build.retain(|place| place.symlink_metadata().is_ok_and(|about| about.is_dir()));
+        spec.network = opened.network;
+        spec.build.retain(|place| place.symlink_metadata().is_ok_and(|about| about.is_dir()));
         let all = self.find(workspace);
         if !opened.protected {
             for folder in &all.guarded {
-                self.protected.iter().for_each(|names| protect(&mut cage, folder, names));
+                self.protected.iter().for_each(|names| protect(&mut spec, folder, names));
                 // A `.git` file names a repository elsewhere.
                 let git = folder.join(".git");
-                cage.closed.extend(
+                spec.closed.extend(
                     git.symlink_metadata().is_ok_and(|about| about.is_file()).then_some(git),
                 );
             }
         }
         // Pin the folders above protected paths: otherwise they could be moved and replaced.
-        let held = cage.closed.iter().chain(&all.secret).chain(&all.guarded);
+        let held = spec.closed.iter().chain(&all.secret).chain(&all.guarded);
         let leads = held.flat_map(|place| {
             place.ancestors().skip(1).take_while(|up| up.starts_with(workspace) && *up != workspace)
         });
         let leads: Vec<PathBuf> =
             leads.map(Path::to_path_buf).chain(all.guarded.iter().cloned()).collect();
-        cage.pinned.extend(leads);
-        cage.pinned.retain(|place| {
+        spec.pinned.extend(leads);
+        spec.pinned.retain(|place| {
             place != workspace && place.symlink_metadata().is_ok_and(|about| about.is_dir())
         });
-        cage.pinned.sort();
-        cage.pinned.dedup();
-        cage.closed.sort();
-        cage.closed.dedup();
-        cage.hidden.push(workspace.join(".dunnock"));
-        cage.hidden.extend(all.sockets);
+        spec.pinned.sort();
+        spec.pinned.dedup();
+        spec.closed.sort();
+        spec.closed.dedup();
+        spec.hidden.push(workspace.join(".dunnock"));
+        spec.hidden.extend(all.sockets);
         if !opened.secrets {
-            cage.hidden.extend(all.secret);
+            spec.hidden.extend(all.secret);
         }
-        Ok((cage, env))
+        Ok((spec, env))
     }
 
     /// The part that is the same for every command.
     fn base(
         &self,
-        rung: Isolation,
+        isolation: Isolation,
         workspace: &Path,
     ) -> io::Result<(SandboxSpec, Vec<(String, String)>)> {
         let own = self.boxes.join(name_of(workspace));
@@ -213,8 +216,8 @@ impl Layout {
             own_folder(&folder)?;
             env.push(((*variable).to_owned(), folder.to_string_lossy().into_owned()));
         }
-        let mut cage = SandboxSpec {
-            rung,
+        let mut spec = SandboxSpec {
+            isolation,
             workspace: workspace.to_path_buf(),
             writes: self.writes,
             build: Vec::new(),
@@ -229,9 +232,9 @@ impl Layout {
             network: false,
             shares: None,
         };
-        cage.writable.push(cache.clone());
+        spec.writable.push(cache.clone());
         if !self.writes {
-            cage.build = PASSED_OVER
+            spec.build = PASSED_OVER
                 .iter()
                 .filter(|name| **name != ".git")
                 .map(|name| workspace.join(name))
@@ -250,37 +253,37 @@ impl Layout {
             let (above, work) = (own.join(format!("above-{n}")), own.join(format!("work-{n}")));
             own_folder(&above)?;
             own_folder(&work)?;
-            cage.hidden.extend(hidden.iter().map(|name| place.join(name)));
-            cage.layered.push(Layer { below: place, above, work });
+            spec.hidden.extend(hidden.iter().map(|name| place.join(name)));
+            spec.layered.push(Layer { below: place, above, work });
         }
         let layered = |name: &str| LAYERED.iter().any(|(variable, ..)| *variable == name);
         let named = self
             .variables
             .iter()
             .filter(|(name, place)| !layered(name) && place.exists() && !self.is_home(place));
-        cage.readable.extend(named.map(|(_, place)| place.clone()));
-        cage.readable.extend(self.path.iter().filter_map(|place| toolchain(place)));
+        spec.readable.extend(named.map(|(_, place)| place.clone()));
+        spec.readable.extend(self.path.iter().filter_map(|place| toolchain(place)));
         if let Some(home) = &self.home {
-            cage.readable
+            spec.readable
                 .extend(SHOWN.iter().map(|name| home.join(name)).filter(|place| place.exists()));
             let shown = |place: &&PathBuf| place.starts_with(home) && **place != *home;
             let of_path: Vec<PathBuf> =
                 self.path.iter().filter(shown).filter(|place| place.is_dir()).cloned().collect();
-            cage.readable.extend(of_path);
+            spec.readable.extend(of_path);
         }
-        cage.readable.extend(
+        spec.readable.extend(
             self.path.iter().filter(|place| place.is_absolute() && !self.at_home(place)).cloned(),
         );
-        let covered: Vec<PathBuf> = cage.layered.iter().map(|layer| layer.below.clone()).collect();
-        cage.readable.retain(|place| !covered.iter().any(|over| place.starts_with(over)));
-        cage.readable.sort();
-        cage.readable.dedup();
-        if rung != Isolation::A {
+        let covered: Vec<PathBuf> = spec.layered.iter().map(|layer| layer.below.clone()).collect();
+        spec.readable.retain(|place| !covered.iter().any(|over| place.starts_with(over)));
+        spec.readable.sort();
+        spec.readable.dedup();
+        if isolation != Isolation::A {
             env.push(("TMPDIR".into(), tmp.to_string_lossy().into_owned()));
         }
         // The folder may be inside a repository: let git find it, read-only.
         if let Some(git) = repository_above(workspace) {
-            cage.readable.push(git);
+            spec.readable.push(git);
             env.push(("GIT_DISCOVERY_ACROSS_FILESYSTEM".into(), "1".into()));
         }
         if let Some(text) =
@@ -291,13 +294,13 @@ impl Layout {
             env.push(("GIT_CONFIG_GLOBAL".into(), file.to_string_lossy().into_owned()));
         }
         // Drop paths below others that are already readable.
-        let all = std::mem::take(&mut cage.readable);
+        let all = std::mem::take(&mut spec.readable);
         for place in all {
-            if !cage.readable.iter().any(|over| place.starts_with(over)) {
-                cage.readable.push(place);
+            if !spec.readable.iter().any(|over| place.starts_with(over)) {
+                spec.readable.push(place);
             }
         }
-        Ok((cage, env))
+        Ok((spec, env))
     }
 
     fn is_home(&self, place: &Path) -> bool {
@@ -407,11 +410,11 @@ fn toolchain(place: &Path) -> Option<PathBuf> {
 
 /// Makes a path below a folder read-only and pins the folders above it. `*` matches one component,
 /// `**` several.
-fn protect(cage: &mut SandboxSpec, folder: &Path, names: &[String]) {
+fn protect(spec: &mut SandboxSpec, folder: &Path, names: &[String]) {
     let mut places = vec![folder.to_path_buf()];
     for (depth, name) in names.iter().enumerate() {
         if depth > 0 {
-            cage.pinned.extend(places.iter().cloned());
+            spec.pinned.extend(places.iter().cloned());
         }
         let next = |place: &PathBuf| match name.as_str() {
             "*" => below(place, 1),
@@ -424,10 +427,10 @@ fn protect(cage: &mut SandboxSpec, folder: &Path, names: &[String]) {
     for place in places {
         // The watcher protects the link itself; here its target is made read-only.
         if place.symlink_metadata().is_ok_and(|about| about.is_symlink()) {
-            cage.closed
-                .extend(place.canonicalize().ok().filter(|real| real.starts_with(&cage.workspace)));
+            spec.closed
+                .extend(place.canonicalize().ok().filter(|real| real.starts_with(&spec.workspace)));
         } else {
-            cage.closed.push(place);
+            spec.closed.push(place);
         }
     }
 }

@@ -119,10 +119,10 @@ impl Ground {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut victim = victim.spawn()?;
-        let mut told = String::new();
+        let mut text = String::new();
         io::BufReader::new(victim.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?)
-            .read_line(&mut told)?;
-        let (address, key) = told.trim().split_once(' ').ok_or(io::ErrorKind::InvalidData)?;
+            .read_line(&mut text)?;
+        let (address, key) = text.trim().split_once(' ').ok_or(io::ErrorKind::InvalidData)?;
         let port = |l: &std::net::TcpListener| l.local_addr().map_or(0, |a| a.port());
         let env = [
             ("OUTSIDE", outside.display().to_string()),
@@ -207,10 +207,10 @@ impl Ground {
 
     /// Judges an attack by its exit code, its output and the state of the targets.
     fn judge(&self, attack: &Attack, before: &str, code: i32, out: &[u8]) -> ProbeOutcome {
-        let told = String::from_utf8_lossy(out);
+        let text = String::from_utf8_lossy(out);
         let (secret, changed, reached) =
-            (told.contains(SECRET), self.look() != before, self.reached());
-        let listed = attack.name == "list_outside" && told.contains("secret.txt");
+            (text.contains(SECRET), self.look() != before, self.reached());
+        let listed = attack.name == "list_outside" && text.contains("secret.txt");
         // Any effect outside counts, even one the attack did not aim for.
         if secret || listed || changed || reached || (attack.shows == Shows::Touch && code == 0) {
             ProbeOutcome::Out
@@ -231,7 +231,7 @@ impl Drop for Ground {
     }
 }
 
-/// Tries every attack in the sandbox that `cage` builds for a folder; with `bare`, also without
+/// Tries every attack in the sandbox that `spec` builds for a folder; with `bare`, also without
 /// one. Creates `base` and removes it afterwards.
 ///
 /// # Errors
@@ -242,7 +242,7 @@ pub async fn prove(
     base: &Path,
     home: &Path,
     bare: bool,
-    cage: impl Fn(&Path) -> io::Result<SandboxSpec>,
+    spec: impl Fn(&Path) -> io::Result<SandboxSpec>,
 ) -> io::Result<Vec<Trial>> {
     let ground = Ground::new(program, base, home)?;
     let secret = std::fs::File::open(base.join("outside/secret.txt"))?;
@@ -251,7 +251,7 @@ pub async fn prove(
     unsafe { libc::dup2(secret.as_raw_fd(), 77) };
     let launcher = Arc::new(Launcher::new(program.to_path_buf(), &[crate::LAUNCH]));
     let work = base.join("work");
-    let cage = cage(&work)?;
+    let spec = spec(&work)?;
     let mut trials = Vec::new();
     for attack in ATTACKS {
         let mut tried = None;
@@ -276,7 +276,7 @@ pub async fn prove(
             ground.reset()?;
         }
         let before = ground.look();
-        let (code, out) = boxed(&launcher, program, attack.name, &ground.env, &work, &cage).await?;
+        let (code, out) = boxed(&launcher, program, attack.name, &ground.env, &work, &spec).await?;
         trials.push(Trial {
             name: attack.name,
             bare: tried,
@@ -297,7 +297,7 @@ async fn boxed(
     name: &str,
     env: &[(String, String)],
     work: &Path,
-    cage: &SandboxSpec,
+    spec: &SandboxSpec,
 ) -> io::Result<(i32, Vec<u8>)> {
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let run = Run {
@@ -306,7 +306,7 @@ async fn boxed(
         env: env.to_vec(),
         terminal: false,
         bounds: Bounds::default(),
-        cage: Some(cage.clone()),
+        spec: Some(spec.clone()),
     };
     let fds: Vec<OwnedFd> = vec![write.try_clone()?, write];
     let mut running = launcher.start(run, fds)?;

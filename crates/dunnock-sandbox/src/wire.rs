@@ -47,10 +47,10 @@ pub(crate) enum Ask {
         terminal: bool,
         bounds: Bounds,
         /// The sandbox; `None` runs the command without one.
-        cage: Option<SandboxSpec>,
+        spec: Option<SandboxSpec>,
     },
     /// Find out whether such a sandbox can be created, or else one at a lower level.
-    Probe { cage: SandboxSpec },
+    Probe { spec: SandboxSpec },
     /// Send SIGTERM to its process group.
     End { id: u64 },
     /// Kill it and everything it started.

@@ -123,31 +123,33 @@ async fn once(app: &App, asked: &AgentRequest) -> Result<AgentAnswer, String> {
     let once = app.host.once().await.map_err(|refusal| match refusal {
         crate::Refusal::NotFound(why) | crate::Refusal::Conflict(why) => why,
     })?;
-    let session = create(&once.world, &once.workspace, once.config.clone())
+    let session = create(&once.ports, &once.workspace, once.config.clone())
         .await
         .map_err(|e| e.to_string())?;
-    let mut door = Connection::open(once.world.clone(), session.clone(), 0)
+    let mut connection = Connection::open(once.ports.clone(), session.clone(), 0)
         .await
         .map_err(|e| e.to_string())?;
     let text = condensed(asked.context_history.as_deref().unwrap_or_default(), &asked.prompt);
-    let answer = tokio::time::timeout(TIME, converse(&mut door, text)).await;
+    let answer = tokio::time::timeout(TIME, converse(&mut connection, text)).await;
     let answer = answer.unwrap_or_else(|_| Err(format!("no answer within {} s", TIME.as_secs())));
     // Whatever the result, nothing of it keeps running.
-    door.close().await;
+    connection.close().await;
     drop(once.holds);
     answer
 }
 
 /// Runs until the tool call has ended, or the task ends without one.
-async fn converse(door: &mut Connection, text: String) -> Result<AgentAnswer, String> {
-    let sent = door
+async fn converse(connection: &mut Connection, text: String) -> Result<AgentAnswer, String> {
+    let sent = connection
         .send(Command::Prompt { text: text.into(), images: Vec::new() })
         .await
         .map_err(|e| e.to_string())?;
     sent.map_err(|refusal| refusal.to_string())?;
     let (mut words, mut ended) = (String::new(), None);
     loop {
-        let Frame::Event(record) = door.next().await.map_err(|e| e.to_string())? else { continue };
+        let Frame::Event(record) = connection.next().await.map_err(|e| e.to_string())? else {
+            continue;
+        };
         let Decoded::Known(event) = record.decode() else { continue };
         match event {
             Event::Answered(answered) => words = Part::words(&answered.parts),

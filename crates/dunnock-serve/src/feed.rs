@@ -179,7 +179,7 @@ impl App {
             used.add(&record);
             true
         };
-        self.hall.log().read(&row.id, from, each).await?;
+        self.pool.log().read(&row.id, from, each).await?;
         let state = self.state(&row.id).await?;
         let micros = used.micros();
         let more = move || {
@@ -208,7 +208,7 @@ impl App {
     }
 
     async fn overview(&self) -> Result<Overview, ApiError> {
-        let mut rows = self.hall.log().list(None, LOOKED_AT).await?;
+        let mut rows = self.pool.log().list(None, LOOKED_AT).await?;
         // Most recently updated first, without dropping old sessions that work or wait.
         rows.sort_by_key(|row| std::cmp::Reverse(row.updated.0));
         let mut resting = 0;
@@ -234,7 +234,7 @@ impl App {
                 sum.micros += day.micros;
                 sum.unknown |= day.unknown;
             }
-            let here = self.hall.drives(&row.id);
+            let here = self.pool.drives(&row.id);
             let (row, more) = match known {
                 Some(known) if fresh => (known.row, Some(known.more)),
                 Some(known) => (self.row(row, None), Some(known.more)),
@@ -244,13 +244,13 @@ impl App {
         }
         if budget.is_some() {
             // The budget covers both what was used and what is reserved.
-            sum.micros = self.hall.log().ledger(today).await?.micros.max(0).cast_unsigned();
+            sum.micros = self.pool.log().ledger(today).await?.micros.max(0).cast_unsigned();
         }
         Ok(Overview { sessions, today: sum })
     }
 
     /// The overview as JSON, computed once for all clients that ask within [`SERVES`].
-    async fn told(&self) -> Result<Arc<str>, ApiError> {
+    async fn overview_json(&self) -> Result<Arc<str>, ApiError> {
         let mut last = self.briefs.last.lock().await;
         if let Some((_, text)) = last.as_ref().filter(|(at, _)| at.elapsed() < SERVES) {
             return Ok(text.clone());
@@ -285,7 +285,7 @@ pub(crate) async fn feed(
     State(app): State<App>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
-    let (upgrade, place) = crate::live::room(&app, upgrade)?;
+    let (upgrade, place) = crate::live::admit(&app, upgrade)?;
     Ok(upgrade.on_upgrade(move |mut socket| async move {
         let mut stopped = app.stopped.clone();
         tokio::select! {
@@ -305,7 +305,7 @@ async fn tell(app: &App, socket: &mut WebSocket) -> Option<()> {
     let mut silent = 0;
     loop {
         tokio::select! {
-            _ = look.tick() => match app.told().await {
+            _ = look.tick() => match app.overview_json().await {
                 Ok(text) if text != last => {
                     send(socket, Message::Text(text.as_ref().into())).await?;
                     last = text;
@@ -368,8 +368,8 @@ mod tests {
             micros: None,
         };
         let used = Used { seq: 8, ..Used::default() };
-        let told = Row::of(row.clone(), String::new(), None);
-        briefs.put(&row.id, CachedRow { row: told, more, used });
+        let shown = Row::of(row.clone(), String::new(), None);
+        briefs.put(&row.id, CachedRow { row: shown, more, used });
         assert!(briefs.is_fresh(&row));
         assert!(!briefs.is_fresh(&listed(8, "done")), "it would be shown at work for good");
     }

@@ -27,7 +27,7 @@ pub trait Host: Send + Sync {
     ) -> BoxFuture<'a, Result<(String, Config), Refusal>>;
     /// Before a session continues: whether its settings work here, and what has to change first
     /// (rules that the user added since).
-    fn fits(&self, state: &State) -> Result<Option<ConfigPatch>, Refusal>;
+    fn settings_to_adapt(&self, state: &State) -> Result<Option<ConfigPatch>, Refusal>;
     /// The canonical path of a folder; by default the one in which the server was started.
     fn folder(&self, given: Option<&str>) -> Result<String, Refusal>;
     /// The files in a session's folder, as git sees them.
@@ -66,7 +66,7 @@ pub trait Host: Send + Sync {
 /// What one call of the stateless service needs.
 pub struct Once {
     /// A log in memory, a model that makes one call, tools confined to the folder.
-    pub world: Ports,
+    pub ports: Ports,
     /// The folder, fixed when the server was started.
     pub workspace: String,
     /// The session's settings.

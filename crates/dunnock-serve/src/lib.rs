@@ -46,7 +46,7 @@ use std::sync::Arc;
 /// Shared state of all request handlers.
 #[derive(Clone)]
 pub(crate) struct App {
-    pub(crate) hall: Arc<SessionPool>,
+    pub(crate) pool: Arc<SessionPool>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) recent: Arc<recent::Recent>,

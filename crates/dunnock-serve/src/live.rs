@@ -46,7 +46,7 @@ pub(crate) async fn live(
 ) -> Result<Response, ApiError> {
     let session = id(&session)?;
     let seq = app.seq(&session).await?;
-    let (upgrade, place) = room(&app, upgrade)?;
+    let (upgrade, place) = admit(&app, upgrade)?;
     let from = query.from.min(seq);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let link = query.link.unwrap_or(LINK_VERSION);
@@ -60,7 +60,7 @@ pub(crate) async fn live(
 }
 
 /// Accepts the upgrade if the limit on live channels allows it.
-pub(crate) fn room(
+pub(crate) fn admit(
     app: &App,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<(WebSocketUpgrade, tokio::sync::OwnedSemaphorePermit), ApiError> {
@@ -84,7 +84,7 @@ async fn speak(app: &App, mut socket: WebSocket, session: SessionId, from: (Seq,
             let _ = say(&mut socket, &Greeting::Mismatch { link: LINK_VERSION, app }).await;
             Some(close(1008, "different version of the link protocol"))
         }
-        true => talk(app, &mut socket, session, from).await,
+        true => serve_socket(app, &mut socket, session, from).await,
     };
     if let Some(frame) = end {
         let _ = send(&mut socket, Message::Close(Some(frame))).await;
@@ -107,7 +107,7 @@ async fn say(socket: &mut WebSocket, what: &impl serde::Serialize) -> Option<()>
 }
 
 /// Runs until one side leaves; returns the close frame for the client.
-async fn talk(
+async fn serve_socket(
     app: &App,
     socket: &mut WebSocket,
     session: SessionId,
@@ -116,11 +116,11 @@ async fn talk(
     if let Err(no) = app.before_driving(&session).await {
         return Some(close(1011, &no.1));
     }
-    let mut door = match app.hall.door(session.clone(), from).await {
-        Ok(door) => door,
+    let mut connection = match app.pool.connection(session.clone(), from).await {
+        Ok(connection) => connection,
         Err(error) => return Some(close(1011, &error.to_string())),
     };
-    let (owner, seq, app_version) = match door.handle() {
+    let (owner, seq, app_version) = match connection.handle() {
         Some(handle) => {
             (handle.owner(), handle.summary().borrow().seq, env!("CARGO_PKG_VERSION").to_owned())
         }
@@ -132,14 +132,14 @@ async fn talk(
     let mut silent = 0;
     loop {
         tokio::select! {
-            frame = door.next() => match frame {
+            frame = connection.next() => match frame {
                 Ok(frame) => say(socket, &frame).await?,
                 Err(error) => return Some(close(1011, &error.to_string())),
             },
             message = socket.recv() => {
                 silent = 0;
                 match message? {
-                    Ok(Message::Text(text)) => match order(app, &mut door, &session, &text).await {
+                    Ok(Message::Text(text)) => match submit(app, &mut connection, &session, &text).await {
                         Ok(frames) => {
                             for frame in frames {
                                 say(socket, &frame).await?;
@@ -176,21 +176,22 @@ fn broken(error: &axum::Error) -> CloseFrame {
 }
 
 /// Executes a client's command.
-async fn order(
+async fn submit(
     app: &App,
-    door: &mut Connection,
+    connection: &mut Connection,
     session: &SessionId,
     text: &str,
 ) -> Result<Vec<Frame>, CloseFrame> {
     let read = crate::strict::read(text.as_bytes());
-    let Up::Command(mut order) = read.map_err(|e| close(1007, &format!("invalid command: {e}")))?;
-    let id = order.id.clone();
-    let mut ready = match &mut order.command {
+    let Up::Command(mut request) =
+        read.map_err(|e| close(1007, &format!("invalid command: {e}")))?;
+    let id = request.id.clone();
+    let mut ready = match &mut request.command {
         Command::Configure { set } => app.model_change(session, set).await,
         _ => Ok(()),
     };
     if ready.is_ok() {
-        ready = app.prepare(door, session, &mut order).await;
+        ready = app.prepare(connection, session, &mut request).await;
     }
     if let Err(no) = ready {
         // Settings that do not work here are refused like any invalid command; the channel stays
@@ -201,7 +202,7 @@ async fn order(
             Frame::Refused { id, reason: Refused::Invalid, version: state.version, questions };
         return Ok(vec![Frame::Delta(Delta::Notice { text: no.1.into() }), refused]);
     }
-    match door.order(order).await {
+    match connection.submit(request).await {
         Ok(Ok(seq)) => Ok(vec![Frame::Accepted { id, seq }]),
         Ok(Err(no)) => Ok(vec![Frame::Refused {
             id,

@@ -32,7 +32,7 @@ const HEADERS: usize = 32 << 10;
 /// A running server.
 pub struct Server {
     stop: watch::Sender<bool>,
-    hall: Arc<SessionPool>,
+    pool: Arc<SessionPool>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
 
@@ -43,7 +43,7 @@ impl Server {
         for task in self.tasks {
             let _ = task.await;
         }
-        self.hall.close().await;
+        self.pool.close().await;
     }
 }
 
@@ -51,7 +51,7 @@ impl Server {
 #[must_use]
 pub fn serve(
     listeners: Vec<TcpListener>,
-    hall: Arc<SessionPool>,
+    pool: Arc<SessionPool>,
     host: Arc<dyn Host>,
     keys: Arc<Keys>,
 ) -> Server {
@@ -59,7 +59,7 @@ pub fn serve(
     let (lives, calls) = (Arc::new(Semaphore::new(LIVES)), Arc::new(Semaphore::new(CALLS)));
     let (recent, briefs) = (Arc::default(), Arc::default());
     let app = App {
-        hall: hall.clone(),
+        pool: pool.clone(),
         host,
         keys,
         recent,
@@ -73,7 +73,7 @@ pub fn serve(
     let task = |listener: TcpListener| {
         tokio::spawn(accept(listener, app.clone(), router.clone(), room.clone(), stopped.clone()))
     };
-    Server { stop, hall, tasks: listeners.into_iter().map(task).collect() }
+    Server { stop, pool, tasks: listeners.into_iter().map(task).collect() }
 }
 
 /// Waits until the server stops.
@@ -136,7 +136,7 @@ async fn connection(stream: TcpStream, app: App, router: axum::Router) {
 fn broke() -> ApiError {
     ApiError::new(
         StatusCode::INTERNAL_SERVER_ERROR,
-        "internal server error; the session's saved events are intact",
+        "internal server error; reload the session to see what was saved",
     )
 }
 

@@ -141,8 +141,8 @@ pub(crate) async fn blob(
 ) -> Result<Response, ApiError> {
     let session = id(&session)?;
     let hash: Hash = hash.parse().map_err(|_| ApiError::missing("such blob"))?;
-    let bytes = match app.hall.log().uses(&session, hash).await? {
-        true => app.hall.log().blob(hash).await?,
+    let bytes = match app.pool.log().uses(&session, hash).await? {
+        true => app.pool.log().blob(hash).await?,
         false => None,
     };
     let bytes = bytes.ok_or_else(|| ApiError::missing("such blob in this session"))?;
@@ -202,7 +202,7 @@ pub(crate) async fn picture(
         return Err(bad("the image is not a PNG, JPEG, GIF or WebP file"));
     }
     let blob = dunnock_core::ports::Blob::new(bytes);
-    app.hall.log().keep(&session, &blob).await?;
+    app.pool.log().keep(&session, &blob).await?;
     Ok(json(StatusCode::CREATED, &StoredImage { hash: blob.hash }))
 }
 
@@ -247,7 +247,7 @@ pub(crate) async fn fork(
             state.seq
         )));
     }
-    let world = app.hall.world(state.workspace.as_deref().unwrap_or_default())?;
-    let id = branch_off(&world, &session, at).await?;
+    let ports = app.pool.ports(state.workspace.as_deref().unwrap_or_default())?;
+    let id = branch_off(&ports, &session, at).await?;
     Ok(json(StatusCode::CREATED, &ForkedSession { id }))
 }

@@ -227,14 +227,14 @@ impl App {
 
     /// How many events a session has.
     pub(crate) async fn seq(&self, id: &SessionId) -> Result<Seq, ApiError> {
-        let head = self.hall.log().tip(id).await?;
+        let head = self.pool.log().tip(id).await?;
         head.map(|(seq, _)| seq).ok_or_else(|| ApiError::missing(format_args!("session {id}")))
     }
 
     /// The session's current state.
     pub(crate) async fn state(&self, id: &SessionId) -> Result<Session, ApiError> {
         self.seq(id).await?;
-        Ok(self.recent.state(self.hall.log().as_ref(), id).await?)
+        Ok(self.recent.state(self.pool.log().as_ref(), id).await?)
     }
 
     /// A different model has a different price and context window: fill them in if the client did
@@ -270,9 +270,9 @@ impl App {
             }
             !more
         };
-        self.hall.log().read(id, from, each).await?;
+        self.pool.log().read(id, from, each).await?;
         let listed = self
-            .hall
+            .pool
             .log()
             .listed(id)
             .await?
@@ -289,19 +289,19 @@ impl App {
     /// Like [`App::prepare`], before a client that only watches makes this server drive a session:
     /// interrupted work resumes by itself.
     pub(crate) async fn before_driving(&self, session: &SessionId) -> Result<(), ApiError> {
-        if self.hall.drives(session) {
+        if self.pool.drives(session) {
             return Ok(());
         }
         let state = self.state(session).await?;
         if state.status().to_string() != "working" {
             return Ok(());
         }
-        if let Some(set) = self.host.fits(&state)? {
-            let world = self.hall.world(state.workspace.as_deref().unwrap_or_default())?;
-            let id = InputId::from_random(world.clock.random());
-            let order = CommandRequest { id, expect: None, command: Command::Configure { set } };
+        if let Some(set) = self.host.settings_to_adapt(&state)? {
+            let ports = self.pool.ports(state.workspace.as_deref().unwrap_or_default())?;
+            let id = InputId::from_random(ports.clock.random());
+            let request = CommandRequest { id, expect: None, command: Command::Configure { set } };
             // Submitted while the session is not running, so that it applies before anything runs.
-            let _ = submit_offline(&world, session, order).await?;
+            let _ = submit_offline(&ports, session, request).await?;
         }
         Ok(())
     }
@@ -311,24 +311,24 @@ impl App {
     /// that process.
     pub(crate) async fn prepare(
         &self,
-        door: &mut Connection,
+        connection: &mut Connection,
         session: &SessionId,
-        order: &mut CommandRequest,
+        request: &mut CommandRequest,
     ) -> Result<(), ApiError> {
-        if !goes_on(&order.command) || door.handle().is_none() {
+        if !starts_work(&request.command) || connection.handle().is_none() {
             return Ok(());
         }
         // A command that was already answered gets the same answer, whatever the current state.
-        if self.hall.log().answered(session, &order.id).await?.is_some() {
+        if self.pool.log().answered(session, &request.id).await?.is_some() {
             return Ok(());
         }
         let state = self.state(session).await?;
-        let Some(set) = self.host.fits(&state)? else { return Ok(()) };
+        let Some(set) = self.host.settings_to_adapt(&state)? else { return Ok(()) };
         // Expects the same version as the command, which then follows it.
-        if let Ok(seq) = door.expecting(order.expect, Command::Configure { set }).await?
-            && order.expect.is_some()
+        if let Ok(seq) = connection.expecting(request.expect, Command::Configure { set }).await?
+            && request.expect.is_some()
         {
-            order.expect = Some(seq);
+            request.expect = Some(seq);
         }
         Ok(())
     }
@@ -351,7 +351,7 @@ pub(crate) async fn list(
     State(app): State<App>,
     Query(query): Query<ListQuery>,
 ) -> Result<Response, ApiError> {
-    let log = app.hall.log();
+    let log = app.pool.log();
     let limit = within(query.limit.unwrap_or(ROWS), 1..=1000, "limit")?;
     let words = query.search.as_deref().map(str::trim).filter(|words| !words.is_empty());
     let sessions = match words {
@@ -387,12 +387,13 @@ pub(crate) async fn make(
 ) -> Result<Response, ApiError> {
     let prompt = new.prompt.filter(|text| !text.trim().is_empty());
     let (workspace, config) = app.host.begin(new.workspace.as_deref(), &new.set).await?;
-    let world = app.hall.world(&workspace)?;
-    let id = create(&world, &workspace, config).await?;
+    let ports = app.pool.ports(&workspace)?;
+    let id = create(&ports, &workspace, config).await?;
     let mut seq = 1;
     if let Some(text) = prompt {
-        let mut door = app.hall.door(id.clone(), 1).await?;
-        let sent = door.send(Command::Prompt { text: text.into(), images: Vec::new() }).await?;
+        let mut connection = app.pool.connection(id.clone(), 1).await?;
+        let sent =
+            connection.send(Command::Prompt { text: text.into(), images: Vec::new() }).await?;
         seq = sent.map_err(|refusal| ApiError::new(StatusCode::CONFLICT, refusal.to_string()))?;
     }
     Ok(json(StatusCode::CREATED, &CreatedSession { id, workspace, seq }))
@@ -426,21 +427,21 @@ pub(crate) async fn read(
 pub(crate) async fn command(
     State(app): State<App>,
     Path(session): Path<String>,
-    Json(mut order): Json<CommandRequest>,
+    Json(mut request): Json<CommandRequest>,
 ) -> Result<Response, ApiError> {
     let session = id(&session)?;
     let seq = app.seq(&session).await?;
-    let order_id = order.id.clone();
-    let mut door = app.hall.door(session.clone(), seq).await?;
-    if let Command::Configure { set } = &mut order.command {
+    let request_id = request.id.clone();
+    let mut connection = app.pool.connection(session.clone(), seq).await?;
+    if let Command::Configure { set } = &mut request.command {
         app.model_change(&session, set).await?;
     }
-    if let Err(no) = app.prepare(&mut door, &session, &mut order).await {
+    if let Err(no) = app.prepare(&mut connection, &session, &mut request).await {
         let session = Some(app.view(&session, Seq::MAX, 0).await?);
         return Ok(json(no.0, &Conflict { error: no.1, reason: None, session }));
     }
-    match door.order(order).await? {
-        Ok(seq) => Ok(json(StatusCode::OK, &Accepted { id: order_id, seq })),
+    match connection.submit(request).await? {
+        Ok(seq) => Ok(json(StatusCode::OK, &Accepted { id: request_id, seq })),
         Err(refusal) => {
             let session = Some(app.view(&session, Seq::MAX, 0).await?);
             let (error, why) = (refusal.to_string(), Some(refusal.reason));
@@ -450,7 +451,7 @@ pub(crate) async fn command(
 }
 
 /// Whether a command makes a session work.
-fn goes_on(command: &Command) -> bool {
+fn starts_work(command: &Command) -> bool {
     match command {
         Command::Prompt { .. } | Command::Run | Command::Reply { .. } | Command::Compact => true,
         Command::Interrupt

@@ -215,9 +215,9 @@ mod tests {
             read::<CommandRequest>(br#"{"id":"a","command":{"title":{"title":"x"},"run":null}}"#)
                 .is_err()
         );
-        let order: CommandRequest =
+        let request: CommandRequest =
             read(br#"{"id":"a","expect":4.0,"command":"compact"}"#).unwrap();
-        assert_eq!((order.expect, order.command), (Some(4), Command::Compact));
+        assert_eq!((request.expect, request.command), (Some(4), Command::Compact));
         assert!(read::<CommandRequest>(br#"{"id":"a","expect":4.5,"command":"compact"}"#).is_err());
         assert!(read::<CommandRequest>(br#"{"id":"a","expect":-1,"command":"compact"}"#).is_err());
         assert_eq!(read::<Scope>(br#""conversation""#).unwrap(), Scope::Conversation);

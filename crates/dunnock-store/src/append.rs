@@ -22,10 +22,10 @@ fn gone() -> LogError {
 }
 
 /// The result, if there is one yet. If the sender is gone, the outcome is unknown.
-fn heard(
-    told: &mut oneshot::Receiver<Result<Appended, LogError>>,
+fn try_result(
+    reply: &mut oneshot::Receiver<Result<Appended, LogError>>,
 ) -> Option<Result<Appended, LogError>> {
-    match told.try_recv() {
+    match reply.try_recv() {
         Ok(end) => Some(end),
         Err(oneshot::error::TryRecvError::Closed) => Some(Err(gone())),
         Err(oneshot::error::TryRecvError::Empty) => None,
@@ -42,7 +42,7 @@ impl Sqlite {
         for blob in &batch.blobs {
             self.keep_large(blob)?;
         }
-        let (tell, mut told) = oneshot::channel();
+        let (tell, mut reply) = oneshot::channel();
         lock(&self.waiting).push_back(Waiting { batch, tell });
         // Usually runs once: our batch is left out only if very many are ahead of it.
         loop {
@@ -50,10 +50,10 @@ impl Sqlite {
             let slot = tokio::select! {
                 biased;
                 // An earlier task has written our batch.
-                end = &mut told => return end.unwrap_or_else(|_| Err(gone())),
+                end = &mut reply => return end.unwrap_or_else(|_| Err(gone())),
                 slot = self.write.lock() => slot,
             };
-            if let Some(end) = heard(&mut told) {
+            if let Some(end) = try_result(&mut reply) {
                 return end;
             }
             let writer = self.writer_with(slot).await;
@@ -71,7 +71,7 @@ impl Sqlite {
                     share.into_iter().for_each(|one| drop(one.tell.send(Err(error.clone()))))
                 }
             }
-            if let Some(end) = heard(&mut told) {
+            if let Some(end) = try_result(&mut reply) {
                 return end;
             }
         }
@@ -102,7 +102,7 @@ impl Sqlite {
         match ends {
             Some(ends) => {
                 if ends.iter().any(|end| matches!(end, Err(LogError::Full(_)))) {
-                    writer.fold_now(&self.dir).await;
+                    writer.checkpoint_wal_now(&self.dir).await;
                 }
                 fine.iter_mut().zip(ends).for_each(|(one, end)| one.1 = end);
             }
@@ -125,7 +125,7 @@ impl Sqlite {
             writer.abandon();
         }
         drop(writer);
-        self.fold_back(size, share.len() as u64);
+        self.checkpoint_wal(size, share.len() as u64);
         for (one, end) in share {
             let _ = one.tell.send(end.map_err(|e| self.mark_damage(e))); // the caller may be gone
         }
@@ -137,7 +137,7 @@ impl Sqlite {
         match &end {
             Err(LogError::Unsure(_)) => writer.abandon(),
             // Checkpointing the write-ahead log may free space.
-            Err(LogError::Full(_)) => writer.fold_now(&self.dir).await,
+            Err(LogError::Full(_)) => writer.checkpoint_wal_now(&self.dir).await,
             _ => {}
         }
         end

@@ -10,9 +10,9 @@
 mod append;
 mod blobs;
 mod delete;
+mod log;
 mod memory;
 mod open;
-mod read;
 mod salvage;
 mod schema;
 mod search;

@@ -151,7 +151,7 @@ impl Sqlite {
     }
 
     /// Checkpoints the write-ahead log on a separate connection once it has grown.
-    pub(crate) fn fold_back(&self, appended: u64, batches: u64) {
+    pub(crate) fn checkpoint_wal(&self, appended: u64, batches: u64) {
         let unfolded = self.unfolded.fetch_add(appended + APPEND_BYTES * batches, Ordering::AcqRel);
         if unfolded < WAL_BYTES || self.folding.swap(true, Ordering::AcqRel) {
             return;
@@ -229,7 +229,7 @@ impl Writer<'_> {
         self.slot.as_mut().ok_or_else(|| LogError::Failed("the connection is closed".into()))
     }
     /// Checkpoints the write-ahead log now, as far as possible.
-    pub(crate) async fn fold_now(&mut self, dir: &Path) {
+    pub(crate) async fn checkpoint_wal_now(&mut self, dir: &Path) {
         if self.slot.is_none() {
             *self.slot = connect(&dir.join(NAME)).await.ok();
         }

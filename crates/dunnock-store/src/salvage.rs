@@ -4,8 +4,8 @@
 //! salvaged session is a true prefix of the original.
 
 use crate::blobs::plain;
+use crate::log::read_events;
 use crate::open::{DAMAGED, NAME, Sqlite, classify, connect, failed};
-use crate::read::read_events;
 use dunnock_core::ports::{Batch, Listing, Log, LogError};
 use dunnock_core::{State, Status, apply};
 use dunnock_proto::{Body, Decoded, Event, Hash, Need, Record, SessionId, verify_chain};
@@ -52,7 +52,7 @@ pub(crate) async fn rebuild(dir: &Path, why: &str) -> Result<Salvaged, LogError>
     let opened = Box::pin(Sqlite::open(&fresh)).await?;
     if let Ok(mut old) = connect(&kept_in.join(NAME)).await {
         let ids = sessions(&mut old).await;
-        let mut carried = Vec::new();
+        let mut kept = Vec::new();
         for (no, id, seq) in ids {
             let mut records: Vec<Record> = Vec::new();
             let mut chain = Hash::ZERO;
@@ -72,10 +72,10 @@ pub(crate) async fn rebuild(dir: &Path, why: &str) -> Result<Salvaged, LogError>
             let all = end.is_ok() && records.len() as u64 == seq;
             let wanted = blobs_named(&records);
             if !records.is_empty() && carry(&opened.store, &id, records).await.is_ok() {
-                carried.push((no, id, all, wanted));
+                kept.push((no, id, all, wanted));
             }
         }
-        for (no, id, all, wanted) in carried {
+        for (no, id, all, wanted) in kept {
             let lost = carry_blobs(&mut old, dir, &opened.store, no, &id, wanted).await?;
             *(if all && lost == 0 { &mut salvaged.whole } else { &mut salvaged.partly }) += 1;
         }

@@ -1,8 +1,8 @@
 //! Full-text search: a projection with its own cursor, filled while the store is idle and never
 //! inside an append.
 
+use crate::log::{PAGE, damaged, read_events};
 use crate::open::{Sqlite, classify, failed};
-use crate::read::{PAGE, damaged, read_events};
 use dunnock_core::ports::{LogError, SearchHit};
 use dunnock_proto::{Decoded, Event, Part, Record, SessionId};
 use sqlx::Row;

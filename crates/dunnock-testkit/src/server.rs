@@ -307,8 +307,8 @@ async fn answer(
                 .to_string(),
         ));
     }
-    if let Some(told) = about(&shared, method.as_str(), uri.path()) {
-        return Ok(told);
+    if let Some(reply) = about(&shared, method.as_str(), uri.path()) {
+        return Ok(reply);
     }
     let Some(wire) = Wire::of(uri.path()).filter(|_| method == "POST") else {
         return Ok(plain(404, None, "no such address"));

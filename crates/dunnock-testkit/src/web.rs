@@ -235,7 +235,7 @@ impl Live {
     ///
     /// # Errors
     /// When the other side is gone.
-    pub fn order(&mut self, id: &str, command: &Value) -> io::Result<()> {
+    pub fn submit(&mut self, id: &str, command: &Value) -> io::Result<()> {
         self.say(&json!({ "command": { "id": id, "command": command } }))
     }
 

@@ -147,8 +147,8 @@ async fn with_fault(name: &str, fault: Fault, at: u64) -> (Run, u64, bool) {
     let left = AtomicI64::new(if fault == Fault::Full { 3 } else { 1 });
     let log =
         Arc::new(Faulty { inner: Memory::default(), at, fault, appends: AtomicU64::new(0), left });
-    let world = worlds::on(log.clone(), dir.path(), scenario.model());
-    let run = play(world, dir.path(), &scenario).await;
+    let ports = worlds::on(log.clone(), dir.path(), scenario.model());
+    let run = play(ports, dir.path(), &scenario).await;
     let struck = log.left.load(Ordering::SeqCst) <= 0;
     (run, log.appends.load(Ordering::SeqCst), struck)
 }
@@ -217,9 +217,9 @@ async fn r17_a_jumping_clock_changes_no_order_and_no_owner() {
         let (base, ..) = with_fault(name, Fault::Full, u64::MAX).await;
         let dir = tempfile::tempdir().unwrap();
         let scenario = Scenario::named(name);
-        let mut world = worlds::in_folder(dir.path(), scenario.model()).await;
-        world.clock = Arc::new(Jumpy(AtomicI64::new(0)));
-        let run = play(world, dir.path(), &scenario).await;
+        let mut ports = worlds::in_folder(dir.path(), scenario.model()).await;
+        ports.clock = Arc::new(Jumpy(AtomicI64::new(0)));
+        let run = play(ports, dir.path(), &scenario).await;
         assert_eq!(run.messages, base.messages, "{name}");
         assert_eq!(run.traces, base.traces, "{name}");
         let seqs: Vec<Seq> = run.facts.iter().map(|(seq, _)| *seq).collect();
@@ -243,11 +243,11 @@ async fn opening_a_session_on_a_full_disk_says_so_at_once() {
         appends: AtomicU64::new(0),
         left,
     };
-    let world = worlds::on(Arc::new(log), dir.path(), scenario.model());
-    let session = dunnock_engine::create(&world, "/w", scenario.config.clone()).await.unwrap();
+    let ports = worlds::on(Arc::new(log), dir.path(), scenario.model());
+    let session = dunnock_engine::create(&ports, "/w", scenario.config.clone()).await.unwrap();
     let opened = tokio::time::timeout(
         std::time::Duration::from_secs(5),
-        dunnock_engine::Connection::open(world, session, 0),
+        dunnock_engine::Connection::open(ports, session, 0),
     )
     .await;
     let Err(error) = opened.expect("it hangs").map(|_| ()) else { panic!("it was opened") };

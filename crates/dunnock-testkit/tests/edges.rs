@@ -21,13 +21,13 @@ async fn a_door_that_closes_lets_a_call_report_before_it_goes() {
     let dir = tempfile::tempdir().unwrap();
     let model =
         ScriptedModel::new(vec![Say::calls(&[("append", r#"{"ms":60000}"#)]), Say::text("done")]);
-    let world = worlds::in_folder(dir.path(), model).await;
-    let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut s = Scene::open(&world, &session).await;
+    let ports = worlds::in_folder(dir.path(), model).await;
+    let session = create(&ports, "/w", worlds::config()).await.unwrap();
+    let mut s = Scene::open(&ports, &session).await;
     s.prompt("go").await;
     s.until("started").await;
-    s.door.close().await;
-    let facts = worlds::facts(world.log.as_ref(), &session).await;
+    s.connection.close().await;
+    let facts = worlds::facts(ports.log.as_ref(), &session).await;
     let ended = facts
         .iter()
         .find_map(|(_, e)| if let Event::Finished(f) = e { Some(f.outcome.clone()) } else { None });
@@ -36,26 +36,26 @@ async fn a_door_that_closes_lets_a_call_report_before_it_goes() {
         !facts.iter().any(|(_, e)| matches!(e, Event::Ended(_))),
         "closing a door is not an interrupt"
     );
-    let mut again = Scene::open(&world, &session).await;
+    let mut again = Scene::open(&ports, &session).await;
     again.catch_up().await;
     again.rest(Answer::Yes).await;
     assert_eq!(again.s.last.as_deref(), Some(&EndReason::Done), "whoever opens next goes on");
-    again.door.close().await;
+    again.connection.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_door_that_closes_while_the_model_thinks_leaves_the_turn_to_the_next() {
     let dir = tempfile::tempdir().unwrap();
     let model = ScriptedModel::new(vec![Say::text("slow words come here").after(40)]);
-    let world = worlds::in_folder(dir.path(), model).await;
-    let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut s = Scene::open(&world, &session).await;
+    let ports = worlds::in_folder(dir.path(), model).await;
+    let session = create(&ports, "/w", worlds::config()).await.unwrap();
+    let mut s = Scene::open(&ports, &session).await;
     s.prompt("go").await;
     s.until("step_started").await;
-    s.door.close().await;
-    let state = load(world.log.as_ref(), &session).await.unwrap().state;
+    s.connection.close().await;
+    let state = load(ports.log.as_ref(), &session).await.unwrap().state;
     assert_eq!(state.phase, dunnock_core::Phase::Thinking);
-    let mut again = Scene::open(&world, &session).await;
+    let mut again = Scene::open(&ports, &session).await;
     again.catch_up().await;
     again.rest(Answer::Yes).await;
     assert_eq!(
@@ -63,7 +63,7 @@ async fn a_door_that_closes_while_the_model_thinks_leaves_the_turn_to_the_next()
         (Some(&EndReason::Done), Step(1)),
         "the same step was asked again"
     );
-    again.door.close().await;
+    again.connection.close().await;
 }
 
 /// Somebody answers at the very moment somebody else opens: nobody is told that the session was
@@ -74,23 +74,23 @@ async fn answers_that_come_while_a_session_is_opened_are_heard() {
         let dir = tempfile::tempdir().unwrap();
         let config = Config { mode: Mode::Ask, attended: true, ..worlds::config() };
         let script = vec![Say::calls(&[("append", r#"{"say":"x"}"#)]), Say::text("done")];
-        let world = worlds::in_folder(dir.path(), ScriptedModel::new(script)).await;
-        let session = create(&world, "/w", config).await.unwrap();
-        let mut s = Scene::open(&world, &session).await;
+        let ports = worlds::in_folder(dir.path(), ScriptedModel::new(script)).await;
+        let session = create(&ports, "/w", config).await.unwrap();
+        let mut s = Scene::open(&ports, &session).await;
         s.prompt("go").await;
         s.question().await;
-        s.door.close().await;
-        let q = load(world.log.as_ref(), &session).await.unwrap().state.questions[0].clone();
+        s.connection.close().await;
+        let q = load(ports.log.as_ref(), &session).await.unwrap().state.questions[0].clone();
         let reply =
             Command::Reply { question: q.id, hash: q.hash, answer: Answer::Yes, note: None };
-        let order = CommandRequest { id: "yes".parse().unwrap(), expect: None, command: reply };
+        let request = CommandRequest { id: "yes".parse().unwrap(), expect: None, command: reply };
         let other = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
         let (left, opened) = tokio::join!(
             async {
                 tokio::time::sleep(Duration::from_micros(n * 150)).await;
-                submit_offline(&other, &session, order).await.unwrap().unwrap()
+                submit_offline(&other, &session, request).await.unwrap().unwrap()
             },
-            Connection::open(world.clone(), session.clone(), 0)
+            Connection::open(ports.clone(), session.clone(), 0)
         );
         let mut s = Scene::on(opened.expect("opening is not refused because somebody answered"));
         let rest = tokio::time::timeout(Duration::from_secs(5), async {
@@ -99,7 +99,7 @@ async fn answers_that_come_while_a_session_is_opened_are_heard() {
         });
         rest.await.unwrap_or_else(|_| panic!("round {n}: the answer ({left:?}) was never heard"));
         assert_eq!(s.s.last.as_deref(), Some(&EndReason::Done));
-        s.door.close().await;
+        s.connection.close().await;
     }
 }
 
@@ -109,25 +109,27 @@ async fn a_command_sent_twice_in_one_round_is_carried_out_once() {
     for memory in [true, false] {
         let dir = tempfile::tempdir().unwrap();
         let model = ScriptedModel::new(Vec::new());
-        let world = if memory {
+        let ports = if memory {
             worlds::in_memory(dir.path(), model)
         } else {
             worlds::in_folder(dir.path(), model).await
         };
-        let session = create(&world, "/w", worlds::config()).await.unwrap();
-        let first = Connection::open(world.clone(), session.clone(), 0).await.unwrap();
-        let mut doors = Vec::new();
+        let session = create(&ports, "/w", worlds::config()).await.unwrap();
+        let first = Connection::open(ports.clone(), session.clone(), 0).await.unwrap();
+        let mut connections = Vec::new();
         for _ in 0..6 {
-            doors.push(Connection::open(world.clone(), session.clone(), 0).await.unwrap());
+            connections.push(Connection::open(ports.clone(), session.clone(), 0).await.unwrap());
         }
         let mut tasks = tokio::task::JoinSet::new();
-        for mut door in doors {
-            tasks.spawn(async move { door.order(prompt("same", "hi")).await.unwrap().unwrap() });
+        for mut connection in connections {
+            tasks.spawn(
+                async move { connection.submit(prompt("same", "hi")).await.unwrap().unwrap() },
+            );
         }
         let answers = tasks.join_all().await;
         assert!(answers.windows(2).all(|w| w[0] == w[1]), "{answers:?}");
         first.close().await;
-        let facts = worlds::facts(world.log.as_ref(), &session).await;
+        let facts = worlds::facts(ports.log.as_ref(), &session).await;
         assert_eq!(facts.iter().filter(|(_, e)| matches!(e, Event::Prompted(_))).count(), 1);
     }
 }
@@ -137,35 +139,35 @@ async fn an_interrupt_that_was_answered_before_stops_nothing_new() {
     let dir = tempfile::tempdir().unwrap();
     let hang = Say::calls(&[("append", r#"{"ms":60000}"#)]);
     let script = vec![hang, Say::text("now something slow and new").after(30)];
-    let world = worlds::in_folder(dir.path(), ScriptedModel::new(script)).await;
-    let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut s = Scene::open(&world, &session).await;
+    let ports = worlds::in_folder(dir.path(), ScriptedModel::new(script)).await;
+    let session = create(&ports, "/w", worlds::config()).await.unwrap();
+    let mut s = Scene::open(&ports, &session).await;
     s.prompt("go").await;
     s.until("started").await;
     let stop =
         CommandRequest { id: "stop".parse().unwrap(), expect: None, command: Command::Interrupt };
-    let first = s.door.order(stop.clone()).await.unwrap().unwrap();
+    let first = s.connection.submit(stop.clone()).await.unwrap().unwrap();
     s.until("ended").await;
     s.prompt("another").await;
     assert_eq!(s.s.phase, dunnock_core::Phase::Thinking);
-    assert_eq!(s.door.order(stop).await.unwrap().unwrap(), first, "the first answer again");
+    assert_eq!(s.connection.submit(stop).await.unwrap().unwrap(), first, "the first answer again");
     s.rest(Answer::Yes).await;
     assert_eq!(s.s.last.as_deref(), Some(&EndReason::Done), "what began since went on");
-    s.door.close().await;
+    s.connection.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_left_for_a_living_owner_reaches_it() {
     let dir = tempfile::tempdir().unwrap();
-    let world = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
-    let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut s = Scene::open(&world, &session).await;
+    let ports = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
+    let session = create(&ports, "/w", worlds::config()).await.unwrap();
+    let mut s = Scene::open(&ports, &session).await;
     let other = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
     let left =
         submit_offline(&other, &session, prompt("left", "from outside")).await.unwrap().unwrap();
     assert!(matches!(left, Submitted::ToOwner(_)), "{left:?}");
     s.until("ended").await;
-    s.door.close().await;
+    s.connection.close().await;
     let left =
         submit_offline(&other, &session, prompt("later", "for later")).await.unwrap().unwrap();
     assert!(matches!(left, Submitted::Stored(_)), "{left:?}");

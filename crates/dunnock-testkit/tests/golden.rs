@@ -63,8 +63,8 @@ async fn bless(dir: &Path) {
     let temp = tempfile::tempdir().unwrap();
     for name in NAMES {
         let scenario = Scenario::named(name);
-        let world = worlds::in_folder(temp.path(), scenario.model()).await;
-        crate::sessions::play(world, temp.path(), &scenario).await;
+        let ports = worlds::in_folder(temp.path(), scenario.model()).await;
+        crate::sessions::play(ports, temp.path(), &scenario).await;
     }
     let store = Sqlite::open(&temp.path().join("data")).await.unwrap().store;
     store.index(None).await.unwrap();

@@ -13,7 +13,7 @@ use std::process::{Command as Process, Output, Stdio};
 
 pub const DOOR: &str = env!("CARGO_BIN_EXE_dunnock-testdoor");
 
-pub fn door(verb: &str, dir: &Path, scenario: &str) -> Process {
+pub fn connection(verb: &str, dir: &Path, scenario: &str) -> Process {
     let mut command = Process::new(DOOR);
     command
         .args([verb, &dir.to_string_lossy(), scenario])
@@ -164,7 +164,7 @@ async fn scenario(name: &str) -> (usize, usize, Vec<String>) {
     let whole = tempfile::tempdir().unwrap();
     let list = whole.path().join("places");
     let output =
-        door("drive", whole.path(), name).env("DUNNOCK_FAIL_LIST", &list).output().unwrap();
+        connection("drive", whole.path(), name).env("DUNNOCK_FAIL_LIST", &list).output().unwrap();
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
     let base = look(whole.path()).await;
     let text = std::fs::read_to_string(&list).unwrap();
@@ -182,12 +182,12 @@ async fn scenario(name: &str) -> (usize, usize, Vec<String>) {
     for place in &places {
         let dir = tempfile::tempdir().unwrap();
         let before =
-            door("drive", dir.path(), name).env("DUNNOCK_FAIL_AT", place).output().unwrap();
+            connection("drive", dir.path(), name).env("DUNNOCK_FAIL_AT", place).output().unwrap();
         // With work in parallel, a later round may pass a place less often than the first did.
         killed += usize::from(!before.status.success());
         check_acks(&format!("{name} at {place}"), dir.path(), &before).await;
         let begun = begun(dir.path()).await;
-        let resumed = door("drive", dir.path(), name).output().unwrap();
+        let resumed = connection("drive", dir.path(), name).output().unwrap();
         assert!(
             resumed.status.success(),
             "{name} at {place}: {}",

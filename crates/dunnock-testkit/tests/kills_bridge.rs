@@ -121,8 +121,8 @@ async fn b5_ten_rounds_killed_at_forty_points_and_resumed_run_nothing_twice() {
     let running: Vec<_> = worlds
         .iter()
         .enumerate()
-        .map(|(n, world)| {
-            let (dir, places) = (world.path().to_path_buf(), chain(n));
+        .map(|(n, ports)| {
+            let (dir, places) = (ports.path().to_path_buf(), chain(n));
             tokio::task::spawn_blocking(move || conversation(dir, places))
         })
         .collect();
@@ -131,11 +131,11 @@ async fn b5_ten_rounds_killed_at_forty_points_and_resumed_run_nothing_twice() {
         struck.extend(one.await.unwrap());
     }
     let mut unknowns = 0;
-    for world in &worlds {
-        let came = look(world.path()).await;
+    for ports in &worlds {
+        let came = look(ports.path()).await;
         let lost = unknown(&came);
         unknowns += lost.len();
-        let log = std::fs::read_to_string(world.path().join("project/log")).unwrap_or_default();
+        let log = std::fs::read_to_string(ports.path().join("project/log")).unwrap_or_default();
         for n in 1..ROUNDS {
             let ran = log.lines().filter(|line| *line == n.to_string()).count();
             let unsure = lost.iter().any(|call| call.step.0 == n);

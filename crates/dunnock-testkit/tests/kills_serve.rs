@@ -115,7 +115,7 @@ impl Client {
         let mut live: Live = api.live(&session, self.seen).ok()?;
         if !self.accepted {
             // With the same id each time: it is carried out once.
-            live.order("prompt", &json!({ "prompt": { "text": "do it" } })).ok()?;
+            live.submit("prompt", &json!({ "prompt": { "text": "do it" } })).ok()?;
         }
         loop {
             let message = live.next(Duration::from_secs(20))?;
@@ -278,7 +278,8 @@ async fn r1_sessions_that_share_a_commit_are_killed_with_it() {
                         }
                         let mut live = api.live(session.as_ref()?, seen).ok()?;
                         if !accepted {
-                            live.order("prompt", &json!({ "prompt": { "text": "do it" } })).ok()?;
+                            live.submit("prompt", &json!({ "prompt": { "text": "do it" } }))
+                                .ok()?;
                         }
                         loop {
                             let message = live.next(Duration::from_secs(20))?;

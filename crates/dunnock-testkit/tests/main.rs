@@ -8,7 +8,7 @@
     reason = "a test ends where it goes wrong"
 )]
 
-mod doors;
+mod connections;
 mod doubt;
 mod edges;
 mod golden;

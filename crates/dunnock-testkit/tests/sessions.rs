@@ -19,15 +19,15 @@ pub struct Run {
 }
 
 /// Plays a scenario through a door in this process, answering yes to everything.
-pub async fn play(world: Ports, dir: &Path, scenario: &Scenario) -> Run {
-    let session = create(&world, "/w", scenario.config.clone()).await.unwrap();
-    let log = world.log.clone();
-    let mut scene = Scene::on(Connection::open(world, session.clone(), 0).await.unwrap());
+pub async fn play(ports: Ports, dir: &Path, scenario: &Scenario) -> Run {
+    let session = create(&ports, "/w", scenario.config.clone()).await.unwrap();
+    let log = ports.log.clone();
+    let mut scene = Scene::on(Connection::open(ports, session.clone(), 0).await.unwrap());
     for text in &scenario.prompts {
         scene.prompt(text).await;
         scene.rest(Answer::Yes).await;
     }
-    scene.door.close().await;
+    scene.connection.close().await;
     let facts = worlds::facts(log.as_ref(), &session).await;
     let transcript = Transcript::fold(None, facts.iter().map(|(seq, e)| (*seq, e)));
     let messages = String::from_utf8(transcript.request().unwrap().bytes()).unwrap();
@@ -38,27 +38,27 @@ pub async fn play(world: Ports, dir: &Path, scenario: &Scenario) -> Run {
 
 /// A door with its folded state.
 pub struct Scene {
-    pub door: Connection,
+    pub connection: Connection,
     pub s: State,
     pub said: Vec<String>,
 }
 
 impl Scene {
-    pub fn on(door: Connection) -> Self {
-        Self { door, s: State::default(), said: Vec::new() }
+    pub fn on(connection: Connection) -> Self {
+        Self { connection, s: State::default(), said: Vec::new() }
     }
-    pub async fn open(world: &Ports, session: &SessionId) -> Self {
-        Self::on(Connection::open(world.clone(), session.clone(), 0).await.unwrap())
+    pub async fn open(ports: &Ports, session: &SessionId) -> Self {
+        Self::on(Connection::open(ports.clone(), session.clone(), 0).await.unwrap())
     }
     /// Folds everything that is in the log by now.
     pub async fn catch_up(&mut self) {
-        let seq = self.door.handle().map_or(0, |h| h.summary().borrow().seq);
+        let seq = self.connection.handle().map_or(0, |h| h.summary().borrow().seq);
         while self.s.seq < seq {
             self.next().await;
         }
     }
     async fn next(&mut self) -> Option<Event> {
-        match self.door.next().await.unwrap() {
+        match self.connection.next().await.unwrap() {
             Frame::Event(record) => {
                 let Decoded::Known(event) = record.decode() else { return None };
                 apply(&mut self.s, &event);
@@ -72,7 +72,7 @@ impl Scene {
         }
     }
     pub async fn send(&mut self, command: Command) -> Seq {
-        let seq = self.door.send(command).await.unwrap().unwrap();
+        let seq = self.connection.send(command).await.unwrap().unwrap();
         while self.s.seq < seq {
             self.next().await;
         }
@@ -138,14 +138,14 @@ async fn scripted(
 ) -> Vec<(Seq, Event)> {
     let dir = tempfile::tempdir().unwrap();
     let model = ScriptedModel::new(script);
-    let world = worlds::in_folder(dir.path(), model.clone()).await;
-    let log = world.log.clone();
-    let session = create(&world, "/w", config).await.unwrap();
-    let mut scene = Scene::on(Connection::open(world, session.clone(), 0).await.unwrap());
+    let ports = worlds::in_folder(dir.path(), model.clone()).await;
+    let log = ports.log.clone();
+    let session = create(&ports, "/w", config).await.unwrap();
+    let mut scene = Scene::on(Connection::open(ports, session.clone(), 0).await.unwrap());
     act(&mut scene).await;
     scene.rest(Answer::Yes).await;
     let live = scene.s.clone();
-    scene.door.close().await;
+    scene.connection.close().await;
     let facts = worlds::facts(log.as_ref(), &session).await;
     let loaded = dunnock_engine::load(log.as_ref(), &session).await.unwrap();
     assert_eq!(loaded.state, live, "{name}: what the door folded is what the log folds to");
@@ -476,9 +476,9 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
 async fn an_interrupt_reaches_work() {
     let dir = tempfile::tempdir().unwrap();
     let model = ScriptedModel::new(vec![Say::calls(&[("append", r#"{"ms":60000}"#)])]);
-    let world = worlds::in_folder(dir.path(), model).await;
-    let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut s = Scene::on(Connection::open(world, session, 0).await.unwrap());
+    let ports = worlds::in_folder(dir.path(), model).await;
+    let session = create(&ports, "/w", worlds::config()).await.unwrap();
+    let mut s = Scene::on(Connection::open(ports, session, 0).await.unwrap());
     s.prompt("go").await;
     s.until("started").await;
     let began = std::time::Instant::now();
@@ -490,17 +490,17 @@ async fn an_interrupt_reaches_work() {
         took,
         std::time::Duration::from_millis(100),
     );
-    s.door.close().await;
+    s.connection.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_is_found_once_the_session_rests() {
     let dir = tempfile::tempdir().unwrap();
-    let world =
+    let ports =
         worlds::in_folder(dir.path(), ScriptedModel::new(vec![Say::text("a hedge sparrow")])).await;
-    let log = world.log.clone();
-    let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut s = Scene::on(Connection::open(world, session.clone(), 0).await.unwrap());
+    let log = ports.log.clone();
+    let session = create(&ports, "/w", worlds::config()).await.unwrap();
+    let mut s = Scene::on(Connection::open(ports, session.clone(), 0).await.unwrap());
     s.prompt("which bird?").await;
     s.rest(Answer::Yes).await;
     for _ in 0..200 {
@@ -512,37 +512,37 @@ async fn what_was_said_is_found_once_the_session_rests() {
     let found = log.search("hedge sparrow", 9).await.unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].session, session);
-    s.door.close().await;
+    s.connection.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repeated_command_is_carried_out_once() {
     let dir = tempfile::tempdir().unwrap();
-    let world = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
-    let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut door = Connection::open(world.clone(), session.clone(), 0).await.unwrap();
-    let order = CommandRequest {
+    let ports = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
+    let session = create(&ports, "/w", worlds::config()).await.unwrap();
+    let mut connection = Connection::open(ports.clone(), session.clone(), 0).await.unwrap();
+    let request = CommandRequest {
         id: "same".parse().unwrap(),
         expect: None,
         command: Command::Prompt { text: "hi".into(), images: vec![] },
     };
-    let first = door.order(order.clone()).await.unwrap().unwrap();
-    let again = door.order(order.clone()).await.unwrap().unwrap();
+    let first = connection.submit(request.clone()).await.unwrap().unwrap();
+    let again = connection.submit(request.clone()).await.unwrap().unwrap();
     assert_eq!(first, again);
     let stale = CommandRequest {
         id: "late".parse().unwrap(),
         expect: Some(1),
         command: Command::Title { title: "t".into() },
     };
-    let refusal = door.order(stale).await.unwrap().unwrap_err();
+    let refusal = connection.submit(stale).await.unwrap().unwrap_err();
     assert!(
         matches!(refusal.reason, Refused::Stale { version } if version == refusal.version),
         "{refusal:?}"
     );
-    door.close().await;
-    let third = dunnock_engine::submit_offline(&world, &session, order).await.unwrap().unwrap();
+    connection.close().await;
+    let third = dunnock_engine::submit_offline(&ports, &session, request).await.unwrap().unwrap();
     assert_eq!(third, dunnock_engine::Submitted::Stored(first));
-    assert_eq!(count(&worlds::facts(world.log.as_ref(), &session).await, "prompted"), 1);
+    assert_eq!(count(&worlds::facts(ports.log.as_ref(), &session).await, "prompted"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -553,19 +553,19 @@ async fn a_late_listener_gets_the_partial_and_a_slow_one_is_cut_off() {
         Say::text("some words that come slowly").after(30),
         Say::text(&words),
     ]);
-    let world = worlds::in_folder(dir.path(), model).await;
-    let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut s = Scene::on(Connection::open(world, session, 0).await.unwrap());
+    let ports = worlds::in_folder(dir.path(), model).await;
+    let session = create(&ports, "/w", worlds::config()).await.unwrap();
+    let mut s = Scene::on(Connection::open(ports, session, 0).await.unwrap());
     s.prompt("go").await;
     s.until("step_started").await;
     tokio::time::sleep(std::time::Duration::from_millis(70)).await;
-    let mut late = s.door.handle().unwrap().frames(s.s.seq);
+    let mut late = s.connection.handle().unwrap().frames(s.s.seq);
     let first = late.next().await.unwrap().unwrap();
     assert!(
         matches!(&first, Frame::Partial(Partial::Step { text, .. }) if text.starts_with("some words")),
         "{first:?}"
     );
-    let mut slow = s.door.handle().unwrap().frames(0);
+    let mut slow = s.connection.handle().unwrap().frames(0);
     s.rest(Answer::Yes).await;
     s.prompt("now many").await;
     s.rest(Answer::Yes).await;
@@ -574,26 +574,26 @@ async fn a_late_listener_gets_the_partial_and_a_slow_one_is_cut_off() {
         last = Some(frame);
     }
     assert_eq!(last, Some(Frame::Lagged), "it was cut off, and told so");
-    let again = s.door.handle().unwrap().frames(0);
+    let again = s.connection.handle().unwrap().frames(0);
     drop(again);
-    s.door.close().await;
+    s.connection.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_has_the_past_of_its_parent_and_a_future_of_its_own() {
     let dir = tempfile::tempdir().unwrap();
     let model = ScriptedModel::new(vec![Say::text("one"), Say::text("two"), Say::text("three")]);
-    let world = worlds::in_folder(dir.path(), model.clone()).await;
-    let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut s = Scene::on(Connection::open(world.clone(), session.clone(), 0).await.unwrap());
+    let ports = worlds::in_folder(dir.path(), model.clone()).await;
+    let session = create(&ports, "/w", worlds::config()).await.unwrap();
+    let mut s = Scene::on(Connection::open(ports.clone(), session.clone(), 0).await.unwrap());
     s.prompt("first").await;
     s.rest(Answer::Yes).await;
     let at = s.s.seq;
     s.prompt("second").await;
     s.rest(Answer::Yes).await;
-    s.door.close().await;
-    let child = dunnock_engine::fork(&world, &session, at).await.unwrap();
-    let mut c = Scene::on(Connection::open(world.clone(), child.clone(), 0).await.unwrap());
+    s.connection.close().await;
+    let child = dunnock_engine::fork(&ports, &session, at).await.unwrap();
+    let mut c = Scene::on(Connection::open(ports.clone(), child.clone(), 0).await.unwrap());
     c.prompt("other second").await;
     c.rest(Answer::Yes).await;
     let told = String::from_utf8(model.asked.lock().unwrap().last().unwrap().2.clone()).unwrap();
@@ -611,8 +611,8 @@ async fn a_fork_has_the_past_of_its_parent_and_a_future_of_its_own() {
         told.contains("first") && told.contains("third second") && !told.contains("other second"),
         "{told} {before}"
     );
-    c.door.close().await;
-    assert!(dunnock_engine::fork(&world, &session, 10_000).await.is_err());
+    c.connection.close().await;
+    assert!(dunnock_engine::fork(&ports, &session, 10_000).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -622,9 +622,9 @@ async fn writers_of_one_folder_wait_for_each_other_and_say_so() {
         let call = format!(r#"{{"say":"w","ms":{ms}}}"#);
         let model =
             ScriptedModel::new(vec![Say::calls(&[("append", call.as_str())]), Say::text("done")]);
-        let world = worlds::in_folder(dir.path(), model).await;
-        let session = create(&world, "/same", worlds::config()).await.unwrap();
-        Scene::on(Connection::open(world, session, 0).await.unwrap())
+        let ports = worlds::in_folder(dir.path(), model).await;
+        let session = create(&ports, "/same", worlds::config()).await.unwrap();
+        Scene::on(Connection::open(ports, session, 0).await.unwrap())
     };
     let (mut a, mut b) = (make(1_000).await, make(1).await);
     a.prompt("go").await;
@@ -634,8 +634,8 @@ async fn writers_of_one_folder_wait_for_each_other_and_say_so() {
     b.rest(Answer::Yes).await;
     assert!(b.said.iter().any(|t| t.contains("another session is writing")), "{:?}", b.said);
     a.rest(Answer::Yes).await;
-    a.door.close().await;
-    b.door.close().await;
+    a.connection.close().await;
+    b.connection.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -648,16 +648,16 @@ async fn a_day_budget_holds_across_sessions() {
     let mut left = Vec::new();
     for _ in 0..4 {
         let model = ScriptedModel::new(vec![Say::text("costs").using(60, 40)]);
-        let mut world = worlds::in_folder(dir.path(), model).await;
-        world.day_budget = Some(300);
-        let day = world.clock.now().0.div_euclid(86_400_000);
-        let log = world.log.clone();
-        let session = create(&world, "/w", config.clone()).await.unwrap();
-        let mut s = Scene::on(Connection::open(world, session, 0).await.unwrap());
+        let mut ports = worlds::in_folder(dir.path(), model).await;
+        ports.day_budget = Some(300);
+        let day = ports.clock.now().0.div_euclid(86_400_000);
+        let log = ports.log.clone();
+        let session = create(&ports, "/w", config.clone()).await.unwrap();
+        let mut s = Scene::on(Connection::open(ports, session, 0).await.unwrap());
         s.prompt("go").await;
         s.rest(Answer::Yes).await;
         ends.push(s.s.last.as_deref().cloned().unwrap());
-        s.door.close().await;
+        s.connection.close().await;
         left.push(log.ledger(day).await.unwrap().micros);
     }
     println!("day ledger after each session: {left:?}");
@@ -669,10 +669,10 @@ async fn a_day_budget_holds_across_sessions() {
 async fn a_model_that_cannot_be_had_ends_with_words_and_keeps_the_prompt() {
     let dir = tempfile::tempdir().unwrap();
     let model = ScriptedModel::new(vec![Say::text("hello")]);
-    let world = worlds::in_folder(dir.path(), model.clone()).await;
+    let ports = worlds::in_folder(dir.path(), model.clone()).await;
     let config = Config { model: "broken/1".into(), ..worlds::config() };
-    let session = create(&world, "/w", config).await.unwrap();
-    let mut s = Scene::on(Connection::open(world, session, 0).await.unwrap());
+    let session = create(&ports, "/w", config).await.unwrap();
+    let mut s = Scene::on(Connection::open(ports, session, 0).await.unwrap());
     s.prompt("go").await;
     s.rest(Answer::Yes).await;
     assert_eq!(s.s.last.as_deref(), Some(&EndReason::Failed { error: "no such model".into() }));
@@ -682,16 +682,16 @@ async fn a_model_that_cannot_be_had_ends_with_words_and_keeps_the_prompt() {
     assert_eq!(s.s.last.as_deref(), Some(&EndReason::Done));
     let told = String::from_utf8(model.asked.lock().unwrap()[0].2.clone()).unwrap();
     assert!(told.contains("\"go\"") && told.contains("Continue."), "{told}");
-    s.door.close().await;
+    s.connection.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_of_a_later_release_opens_to_read() {
     use dunnock_core::ports::Batch;
     let dir = tempfile::tempdir().unwrap();
-    let world = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
-    let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let loaded = dunnock_engine::load(world.log.as_ref(), &session).await.unwrap();
+    let ports = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
+    let session = create(&ports, "/w", worlds::config()).await.unwrap();
+    let loaded = dunnock_engine::load(ports.log.as_ref(), &session).await.unwrap();
     let mut later =
         seal(1, loaded.chain, At(0), Cause::Driver, &Event::from(Titled { title: "t".into() }));
     later.envelope.kind = "dreamt".into();
@@ -711,21 +711,21 @@ async fn a_session_of_a_later_release_opens_to_read() {
         listing,
         charge: None,
     };
-    world.log.append(batch).await.unwrap();
-    let mut door = Connection::open(world.clone(), session.clone(), 0).await.unwrap();
-    let refusal = door
+    ports.log.append(batch).await.unwrap();
+    let mut connection = Connection::open(ports.clone(), session.clone(), 0).await.unwrap();
+    let refusal = connection
         .send(Command::Prompt { text: "hi".into(), images: vec![] })
         .await
         .unwrap()
         .unwrap_err();
     assert_eq!(refusal.reason, Refused::ReadOnly);
     for _ in 0..2 {
-        assert!(matches!(door.next().await.unwrap(), Frame::Event(_)), "it can be read");
+        assert!(matches!(connection.next().await.unwrap(), Frame::Event(_)), "it can be read");
     }
-    door.close().await;
-    let after = dunnock_engine::load(world.log.as_ref(), &session).await.unwrap().state;
+    connection.close().await;
+    let after = dunnock_engine::load(ports.log.as_ref(), &session).await.unwrap().state;
     assert_eq!(after.seq, 2, "nothing was written after it, not even a takeover");
     let unknown = after.read_only.unwrap();
     assert_eq!((unknown.kind.as_str(), unknown.seq, &*unknown.app), ("dreamt", 2, "test"));
-    let _ = Arc::strong_count(&world.log);
+    let _ = Arc::strong_count(&ports.log);
 }

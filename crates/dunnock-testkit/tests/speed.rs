@@ -33,16 +33,16 @@ const ROUND: u32 = 100;
 
 /// A session that makes [`ROUND`] steps for each prompt.
 struct Runner {
-    door: Connection,
+    connection: Connection,
     s: dunnock_core::State,
 }
 
 impl Runner {
-    async fn new(world: &dunnock_engine::Ports) -> Self {
+    async fn new(ports: &dunnock_engine::Ports) -> Self {
         let config = Config { max_steps: u32::MAX, ..worlds::config() };
-        let session = create(world, "/w", config).await.unwrap();
+        let session = create(ports, "/w", config).await.unwrap();
         Self {
-            door: Connection::open(world.clone(), session, 0).await.unwrap(),
+            connection: Connection::open(ports.clone(), session, 0).await.unwrap(),
             s: dunnock_core::State::default(),
         }
     }
@@ -51,7 +51,7 @@ impl Runner {
         // Search is brought up to date while the session rests; let it finish, it is nobody's step.
         tokio::time::sleep(Duration::from_millis(rest)).await;
         let (before, cpu) = (written(), timing::cpu());
-        self.door
+        self.connection
             .send(Command::Prompt { text: "go".into(), images: vec![] })
             .await
             .unwrap()
@@ -59,7 +59,7 @@ impl Runner {
         let (mut times, mut last) = (Vec::new(), Instant::now());
         let goal = self.s.step.0 + ROUND;
         while self.s.step.0 < goal || self.s.busy() {
-            if let Frame::Event(record) = self.door.next().await.unwrap()
+            if let Frame::Event(record) = self.connection.next().await.unwrap()
                 && let Decoded::Known(event) = record.decode()
             {
                 apply(&mut self.s, &event);
@@ -87,17 +87,17 @@ async fn the_ten_thousandth_step_costs_what_the_tenth_did() {
             .using(100, 20);
     let mut script = vec![call; ROUND as usize];
     script[ROUND as usize - 1] = Say::text("that was it");
-    let world = worlds::in_folder(dir.path(), ScriptedModel::cycle(script)).await;
-    let mut long = Runner::new(&world).await;
+    let ports = worlds::in_folder(dir.path(), ScriptedModel::cycle(script)).await;
+    let mut long = Runner::new(&ports).await;
     for _ in 0..100 {
         long.round(0).await;
     }
     assert!(long.s.step.0 >= 10_000);
     let (mut wall, mut cpu, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..15 {
-        let mut short = Runner::new(&world).await; // a new session in the same database
+        let mut short = Runner::new(&ports).await; // a new session in the same database
         let early = short.round(150).await;
-        short.door.close().await;
+        short.connection.close().await;
         let late = long.round(150).await;
         // Each long round is held against the short one right before it: a machine that slows down
         // strikes both.
@@ -113,7 +113,7 @@ async fn the_ten_thousandth_step_costs_what_the_tenth_did() {
     timing::cost_ratio("step 10,000 to step 10, bytes written", middle(bytes), 1.2);
     timing::cpu_ratio("step 10,000 to step 10, CPU time", middle(cpu), 1.2);
     timing::wall_ratio("step 10,000 to step 10", middle(wall), 1.2);
-    long.door.close().await;
+    long.connection.close().await;
 }
 
 /// A session of `n` events whose bodies are about 500 bytes, written directly.
@@ -230,7 +230,8 @@ async fn long_sessions_are_ready_quickly() {
     let (small, large) = (best(&few), best(&many));
     store.close().await;
     // Memory is measured in a process that has done nothing else.
-    let output = crate::kills::door("load", &dir.path().join("up"), "plain").output().unwrap();
+    let output =
+        crate::kills::connection("load", &dir.path().join("up"), "plain").output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let memory: u64 = said.split_whitespace().last().and_then(|n| n.parse().ok()).expect(&said);
     assert!(said.starts_with("LOADED 100000 "), "{said}");

@@ -1,7 +1,7 @@
 //! R2, R3, R4 with the real kernel: killed at system calls, a sync that fails, a disk that is full.
 //! And syncs counted.
 
-use crate::kills::{DOOR, begun, check_acks, compare, door, look, told};
+use crate::kills::{DOOR, begun, check_acks, compare, connection, look, told};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command as Process, Output, Stdio};
@@ -36,7 +36,7 @@ async fn killed_at_system_calls(scenarios: &[&str], per_scenario: u64) -> u64 {
     let mut kills = 0;
     for scenario in scenarios {
         let whole = tempfile::tempdir().unwrap();
-        assert!(door("drive", whole.path(), scenario).output().unwrap().status.success());
+        assert!(connection("drive", whole.path(), scenario).output().unwrap().status.success());
         let base = look(whole.path()).await;
         let (mut k, mut struck, mut past) = (0, 0, 0);
         // A few threads write, and `k` counts for each: past the last call of the busiest the runs
@@ -53,7 +53,7 @@ async fn killed_at_system_calls(scenarios: &[&str], per_scenario: u64) -> u64 {
             let lines = told(&killed);
             check_acks(&format!("{scenario} at system call {k}"), dir.path(), &killed).await;
             let begun = begun(dir.path()).await;
-            let resumed = door("drive", dir.path(), scenario).output().unwrap();
+            let resumed = connection("drive", dir.path(), scenario).output().unwrap();
             assert!(
                 resumed.status.success(),
                 "{scenario} at {k}: {}",
@@ -97,7 +97,7 @@ async fn r2_killed_at_writes_and_syncs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn r4_nothing_is_acknowledged_on_a_failed_sync() {
     let whole = tempfile::tempdir().unwrap();
-    assert!(door("drive", whole.path(), "plain").output().unwrap().status.success());
+    assert!(connection("drive", whole.path(), "plain").output().unwrap().status.success());
     let base = look(whole.path()).await;
     let mut doubted = 0;
     for k in 1..=30 {
@@ -109,7 +109,7 @@ async fn r4_nothing_is_acknowledged_on_a_failed_sync() {
         // by itself.
         if !output.status.success() {
             assert!(said.contains("ERROR "), "sync {k}: it ended without a word: {said}");
-            assert!(door("drive", dir.path(), "plain").output().unwrap().status.success());
+            assert!(connection("drive", dir.path(), "plain").output().unwrap().status.success());
         }
         let after = look(dir.path()).await;
         for line in told(&output) {
@@ -131,10 +131,10 @@ fn on_a_full_disk(scenario: &str) -> (u32, u32) {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().to_string_lossy().into_owned();
     // Somebody who cannot go to the build folder is given a copy.
-    let door = std::env::var("DUNNOCK_TEST_DOOR").unwrap_or_else(|_| DOOR.into());
+    let connection = std::env::var("DUNNOCK_TEST_DOOR").unwrap_or_else(|_| DOOR.into());
     let script = format!(
         "mount -t tmpfs -o size=6m none {place} && head -c 5000000 /dev/zero > {place}/ballast && \
-         {{ {door} drive {place} {scenario}; code=$?; echo \"PARTS $(find {place} -name '*.part' \
+         {{ {connection} drive {place} {scenario}; code=$?; echo \"PARTS $(find {place} -name '*.part' \
          | wc -l)\"; echo \"EXIT $code\"; }} & while read -r line; do [ \"$line\" = free ] && rm \
          {place}/ballast; done; wait"
     );

@@ -37,7 +37,7 @@ impl Tool for ApplyPatch {
             ],
             args: r#"{"patch":"*** Begin Patch\n*** Update File: a.py\n@@ def g():\n-    return 1\n+    return 2\n*** Add File: new.txt\n+hello\n*** Delete File: old.txt\n*** End Patch"}"#,
             gives: "updated a.py\n3  \n4  def g():\n5      return 2\nadded new.txt (1 \
-                    lines)\ndeleted old.txt",
+                    line)\ndeleted old.txt",
             leaves: &[
                 ("a.py", "def f():\n    return 1\n\ndef g():\n    return 2\n"),
                 ("new.txt", "hello\n"),
@@ -79,20 +79,20 @@ impl Tool for ApplyPatch {
         },
     ];
 
-    async fn run(self, hand: ToolContext) -> ToolOutput {
-        change(hand, move |hand| patched(&self, hand)).await
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        change(context, move |context| patched(&self, context)).await
     }
 }
 
-fn patched(args: &ApplyPatch, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
+fn patched(args: &ApplyPatch, context: &ToolContext) -> Result<PlannedEdit, Refusal> {
     let patch = Patch::parse(&args.patch)?;
     let mut paths: BTreeMap<String, RepoPath> = BTreeMap::new();
     let mut look = |path: &str| -> Result<CurrentFile, Refusal> {
-        let path = RepoPath::parse(&hand.root, path)?;
+        let path = RepoPath::parse(&context.root, path)?;
         let name = path.shown();
-        let now = match hand.root.read(&path) {
+        let now = match context.root.read(&path) {
             Ok(contents) => {
-                fresh(hand, &path, &contents, None)?;
+                fresh(context, &path, &contents, None)?;
                 Some(contents)
             }
             Err(PathError::Missing(_)) => None,
@@ -104,23 +104,23 @@ fn patched(args: &ApplyPatch, hand: &ToolContext) -> Result<PlannedEdit, Refusal
     let mut refused = None;
     let files = edit::apply(&patch, &mut |path| {
         look(path).map_err(|refusal| {
-            let told = refusal.told.clone();
+            let message = refusal.message.clone();
             refused = Some(refusal);
-            told
+            message
         })
     });
-    let files = files.map_err(|told| {
-        let mut refusal = refused.unwrap_or_else(|| told.into());
-        refusal.told.push_str("\nNo file was changed");
+    let files = files.map_err(|message| {
+        let mut refusal = refused.unwrap_or_else(|| message.into());
+        refusal.message.push_str("\nNo file was changed");
         refusal
     })?;
     let moved: Vec<&String> = files.values().filter_map(|file| file.was.as_ref()).collect();
     let went_on = |name: &String, file: &Outcome| file.after.is_none() && moved.contains(&name);
-    let told = files
+    let message = files
         .iter()
         .filter(|(name, file)| !went_on(name, file))
         .filter_map(|(name, file)| tell(name, file));
-    let told = told.collect::<Vec<_>>().join("\n");
+    let message = message.collect::<Vec<_>>().join("\n");
     let changes = files.into_iter().filter(|(_, file)| file.before != file.after).filter_map(
         |(name, file)| {
             Some(FileChange { path: paths.remove(&name)?, before: file.before, after: file.after })
@@ -130,26 +130,27 @@ fn patched(args: &ApplyPatch, hand: &ToolContext) -> Result<PlannedEdit, Refusal
     if changes.is_empty() {
         return Err("the patch changes nothing".into());
     }
-    Ok(PlannedEdit { told, changes })
+    Ok(PlannedEdit { message, changes })
 }
 
 /// What happened to a file, for the model; `None` if it is unchanged.
 fn tell(name: &str, file: &Outcome) -> Option<String> {
     let text = file.after.as_ref().and_then(|after| Text::decode(&after.bytes).ok());
-    let mut told = match (&file.before, &file.after, &file.was) {
+    let mut message = match (&file.before, &file.after, &file.was) {
         (_, Some(_), Some(was)) => format!("moved {was} to {name}"),
         (None, Some(_), None) => {
-            return Some(format!("added {name} ({} lines)", text.map_or(0, |text| text.len())));
+            let lines = text.map_or(0, |text| text.len());
+            return Some(format!("added {name} ({})", dunnock_proto::count(lines, "line")));
         }
         (Some(before), Some(after), None) if before != after => format!("updated {name}"),
         (Some(_), None, _) => format!("deleted {name}"),
         (Some(_) | None, ..) => return None,
     };
-    if let Some(words) = file.rung.and_then(edit::Rung::words) {
-        let _ = write!(told, " ({words})");
+    if let Some(words) = file.level.and_then(edit::MatchLevel::words) {
+        let _ = write!(message, " ({words})");
     }
     if let Some(text) = text.filter(|_| !file.lines.is_empty()) {
-        told.push_str(&edit::shown(&text, &file.lines));
+        message.push_str(&edit::shown(&text, &file.lines));
     }
-    Some(told)
+    Some(message)
 }

@@ -5,7 +5,7 @@
 //! takes over.
 
 use dunnock_core::ports::{Blob, BlobFile};
-use dunnock_proto::{CallId, Hash};
+use dunnock_proto::{CallId, Hash, count};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -312,7 +312,8 @@ fn text_at(file: &mut File, at: u64, len: u64) -> io::Result<String> {
 fn gap(lines: u64, bytes: u64, first: u64, call: CallId) -> String {
     let last = first + lines.saturating_sub(1).min(199);
     let how = format!(r#"view_file {{"path":"call:{call}","first":{first},"last":{last}}}"#);
-    format!("[{lines} lines, {bytes} bytes left out; to read them: {how}]\n")
+    let (lines, bytes) = (count(lines, "line"), count(bytes, "byte"));
+    format!("[{lines}, {bytes} left out; to read them: {how}]\n")
 }
 
 /// The beginning and the end of a text, in whole lines, within both limits. `None` if all of it

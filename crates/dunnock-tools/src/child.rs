@@ -43,7 +43,7 @@ pub(crate) struct Start {
     pub(crate) input: Input,
     /// The sandbox it runs in, if any.
     #[cfg(target_os = "linux")]
-    pub(crate) cage: Option<dunnock_sandbox::SandboxSpec>,
+    pub(crate) spec: Option<dunnock_sandbox::SandboxSpec>,
 }
 
 async fn read(
@@ -116,17 +116,18 @@ mod made {
     impl Child {
         /// Starts a program whose output goes to `send`.
         pub(crate) fn start(
-            hand: &ToolContext,
+            context: &ToolContext,
             start: Start,
             send: mpsc::Sender<Chunk>,
         ) -> io::Result<(Self, Option<Writer>)> {
-            let Start { words, folder, env, input, cage } = start;
-            let bounds = Bounds { processes: hand.limits.processes, memory: hand.limits.memory };
-            let run = Run { words, folder, env, terminal: input == Input::Terminal, bounds, cage };
+            let Start { words, folder, env, input, spec } = start;
+            let bounds =
+                Bounds { processes: context.limits.processes, memory: context.limits.memory };
+            let run = Run { words, folder, env, terminal: input == Input::Terminal, bounds, spec };
             if input == Input::Terminal {
                 let (ours, theirs) = terminal()?;
                 let fds = vec![theirs.try_clone()?, theirs.try_clone()?, theirs];
-                let running = hand.launcher.start(run, fds)?;
+                let running = context.launcher.start(run, fds)?;
                 let ours = Arc::new(ours);
                 let reader = ours.clone();
                 // Reading ends when every process has closed the other side.
@@ -152,7 +153,7 @@ mod made {
                 fds.insert(0, from_us.into());
                 writer = Some(Writer::Pipe(pipe::Sender::from_owned_fd(to_them.into())?));
             }
-            let running = hand.launcher.start(run, fds)?;
+            let running = context.launcher.start(run, fds)?;
             tokio::spawn(read("out", pipe::Receiver::from_owned_fd(out.into())?, send.clone()));
             tokio::spawn(read("err", pipe::Receiver::from_owned_fd(err.into())?, send));
             Ok((Self(running), writer))

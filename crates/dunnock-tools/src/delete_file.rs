@@ -46,13 +46,16 @@ impl Tool for DeleteFile {
         },
     ];
 
-    async fn run(self, hand: ToolContext) -> ToolOutput {
-        change(hand, move |hand| delete(&self, hand)).await
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        change(context, move |context| delete(&self, context)).await
     }
 }
 
-fn delete(args: &DeleteFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
-    let (path, before) = open(hand, &args.path)?;
-    let told = format!("deleted {}", path.shown());
-    Ok(PlannedEdit { told, changes: vec![FileChange { path, before: Some(before), after: None }] })
+fn delete(args: &DeleteFile, context: &ToolContext) -> Result<PlannedEdit, Refusal> {
+    let (path, before) = open(context, &args.path)?;
+    let message = format!("deleted {}", path.shown());
+    Ok(PlannedEdit {
+        message,
+        changes: vec![FileChange { path, before: Some(before), after: None }],
+    })
 }

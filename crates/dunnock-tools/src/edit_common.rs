@@ -17,79 +17,79 @@ const DIFF: usize = 256 << 10;
 /// An edit that a tool has planned.
 pub(crate) struct PlannedEdit {
     /// Sent to the model once the edit is made.
-    pub(crate) told: String,
+    pub(crate) message: String,
     pub(crate) changes: Vec<FileChange>,
 }
 
 /// Why an edit was refused.
 pub(crate) struct Refusal {
-    pub(crate) told: String,
+    pub(crate) message: String,
     /// Files whose current content the message shows.
     seen_files: Vec<SeenFile>,
 }
 
 impl<E: ToString> From<E> for Refusal {
     fn from(error: E) -> Self {
-        Self { told: error.to_string(), seen_files: Vec::new() }
+        Self { message: error.to_string(), seen_files: Vec::new() }
     }
 }
 
 /// Reads a file to edit, if it is still what the model saw.
-pub(crate) fn open(hand: &ToolContext, path: &str) -> Result<(RepoPath, Contents), Refusal> {
-    let path = RepoPath::parse(&hand.root, path)?;
-    let contents = hand.root.read(&path)?;
-    fresh(hand, &path, &contents, None)?;
+pub(crate) fn open(context: &ToolContext, path: &str) -> Result<(RepoPath, Contents), Refusal> {
+    let path = RepoPath::parse(&context.root, path)?;
+    let contents = context.root.read(&path)?;
+    fresh(context, &path, &contents, None)?;
     Ok((path, contents))
 }
 
 /// The same for an edit at one place: if the file has changed, the refusal shows the place as it is
 /// now, and the file counts as seen.
 pub(crate) fn open_at(
-    hand: &ToolContext,
+    context: &ToolContext,
     path: &str,
     old: &[&str],
 ) -> Result<(RepoPath, Contents, Text), Refusal> {
-    let path = RepoPath::parse(&hand.root, path)?;
-    let contents = hand.root.read(&path)?;
+    let path = RepoPath::parse(&context.root, path)?;
+    let contents = context.root.read(&path)?;
     let text =
         Text::decode(&contents.bytes).map_err(|error| format!("{} {error}", path.shown()))?;
-    fresh(hand, &path, &contents, Some((&text, old)))?;
+    fresh(context, &path, &contents, Some((&text, old)))?;
     Ok((path, contents, text))
 }
 
 /// Refuses a file that has changed since the model saw it. A file it never saw is accepted: the old
 /// text has to match anyway.
 pub(crate) fn fresh(
-    hand: &ToolContext,
+    context: &ToolContext,
     path: &RepoPath,
     now: &Contents,
     place: Option<(&Text, &[&str])>,
 ) -> Result<(), Refusal> {
     let name = path.shown();
     let hash = Hash::of(&now.bytes);
-    if hand.seen.get(&name).is_none_or(|seen| *seen == hash) {
+    if context.seen.get(&name).is_none_or(|seen| *seen == hash) {
         return Ok(());
     }
-    let told = format!("{name} has changed since you last read it; nothing was written");
+    let message = format!("{name} has changed since you last read it; nothing was written");
     match place.map(|(text, old)| crate::edit::describe(text, old)) {
         Some(near) if near.starts_with("the closest") => Err(Refusal {
-            told: format!("{told}. In its current content, {near}"),
+            message: format!("{message}. In its current content, {near}"),
             seen_files: vec![SeenFile { path: name, hash }],
         }),
-        _ => Err(format!("{told}. View it again, then edit").into()),
+        _ => Err(format!("{message}. View it again, then edit").into()),
     }
 }
 
 /// Makes an edit and reports the result.
-pub(crate) async fn change<F>(hand: ToolContext, think: F) -> ToolOutput
+pub(crate) async fn change<F>(context: ToolContext, think: F) -> ToolOutput
 where
     F: FnOnce(&ToolContext) -> Result<PlannedEdit, Refusal> + Send + 'static,
 {
-    let inner = hand.clone();
+    let inner = context.clone();
     let work = move || -> Result<(ToolOutput, Vec<String>), Refusal> {
-        let PlannedEdit { told, changes } = think(&inner)?;
+        let PlannedEdit { message, changes } = think(&inner)?;
         inner.root.commit(&changes, &inner.limits.journals)?;
-        let mut said = ToolOutput::from(Ok::<_, String>(told));
+        let mut said = ToolOutput::from(Ok::<_, String>(message));
         let diff = diff(&changes);
         said.diff = (!diff.is_empty()).then(|| Blob::new(diff.into_bytes()));
         let left = |change: &FileChange| {
@@ -100,28 +100,28 @@ where
         Ok((said, changes.iter().filter(|c| c.after.is_some()).map(|c| c.path.shown()).collect()))
     };
     match tokio::task::spawn_blocking(work).await {
-        Ok(Ok((said, paths))) => checked(hand, said, &paths).await,
-        Ok(Err(Refusal { told, seen_files })) => {
-            ToolOutput { seen_files, ..Err::<String, _>(told).into() }
+        Ok(Ok((said, paths))) => checked(context, said, &paths).await,
+        Ok(Err(Refusal { message, seen_files })) => {
+            ToolOutput { seen_files, ..Err::<String, _>(message).into() }
         }
         Err(error) => Err::<String, _>(format!("an error inside the agent: {error}")).into(),
     }
 }
 
 /// Runs the checks that the user set for these types of files, each once.
-async fn checked(hand: ToolContext, mut said: ToolOutput, paths: &[String]) -> ToolOutput {
+async fn checked(context: ToolContext, mut said: ToolOutput, paths: &[String]) -> ToolOutput {
     let mut commands: Vec<String> = Vec::new();
     for path in paths {
         let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
-        let Some(command) = hand.limits.checks.get(ending) else { continue };
+        let Some(command) = context.limits.checks.get(ending) else { continue };
         let command = command.replace("{path}", &quoted(path));
         if !commands.contains(&command) {
             commands.push(command);
         }
     }
     for command in commands {
-        let program = Program::line(hand.limits.shell, &command);
-        let ran = process::run(&hand, program, hand.limits.command).await;
+        let program = Program::line(context.limits.shell, &command);
+        let ran = process::run(&context, program, context.limits.command).await;
         let word = if ran.end == ToolStatus::Done { "passed" } else { "failed" };
         let _ = write!(said.text, "\n\ncheck {command:?} {word}:\n{}", ran.text);
     }

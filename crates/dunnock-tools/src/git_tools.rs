@@ -22,8 +22,8 @@ impl Tool for GitStatus {
     const RECOVERY: Recovery = Recovery::Repeat;
     const EXAMPLES: &'static [Example] = &[];
 
-    async fn run(self, hand: ToolContext) -> ToolOutput {
-        let words = match quiet(&hand).await {
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        let words = match quiet(&context).await {
             Ok(words) => words,
             Err(error) => return Err::<String, _>(error).into(),
         };
@@ -37,7 +37,7 @@ impl Tool for GitStatus {
             ".",
             ":(exclude).dunnock",
         ];
-        boxed(&hand, words, &rest).await
+        boxed(&context, words, &rest).await
     }
 }
 
@@ -64,8 +64,8 @@ impl Tool for GitDiff {
     const RECOVERY: Recovery = Recovery::Repeat;
     const EXAMPLES: &'static [Example] = &[];
 
-    async fn run(self, hand: ToolContext) -> ToolOutput {
-        match self.diff(&hand).await {
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        match self.diff(&context).await {
             Ok(said) => said,
             Err(error) => Err::<String, _>(error).into(),
         }
@@ -73,8 +73,8 @@ impl Tool for GitDiff {
 }
 
 impl GitDiff {
-    async fn diff(self, hand: &ToolContext) -> Result<ToolOutput, String> {
-        let quiet = quiet(hand).await?;
+    async fn diff(self, context: &ToolContext) -> Result<ToolOutput, String> {
+        let quiet = quiet(context).await?;
         let mut words = vec![
             "diff",
             "--no-ext-diff",
@@ -91,7 +91,7 @@ impl GitDiff {
             Some(name) if name.starts_with('-') => return Err(format!("{name:?} is not a commit")),
             Some(name) => {
                 let whole = format!("{name}^{{commit}}");
-                let root = hand.root.clone();
+                let root = context.root.clone();
                 let ask =
                     move || git::ask(root.path(), &["rev-parse", "--verify", "--quiet", &whole]);
                 let found = tokio::task::spawn_blocking(ask).await.ok().flatten();
@@ -104,7 +104,8 @@ impl GitDiff {
             None => None,
         };
         words.extend(commit.as_deref());
-        let path = self.path.as_deref().map(|path| RepoPath::parse(&hand.root, path)).transpose();
+        let path =
+            self.path.as_deref().map(|path| RepoPath::parse(&context.root, path)).transpose();
         let path =
             path.map_err(|error| error.to_string())?.map_or(".".to_owned(), |path| path.shown());
         // List the changed files first: those that hold keys, or that the user denies to tools, are
@@ -117,9 +118,9 @@ impl GitDiff {
             .map(str::to_owned)
             .into_iter()
             .chain(quiet.clone());
-        let listed = boxed(hand, alone.collect(), &names).await;
+        let listed = boxed(context, alone.collect(), &names).await;
         if listed.end != ToolStatus::Done {
-            return Ok(boxed(hand, quiet, &["rev-parse", "--git-dir"]).await);
+            return Ok(boxed(context, quiet, &["rev-parse", "--git-dir"]).await);
         }
         let all = match &listed.full {
             Some(blob) if blob.bytes.is_empty() => return Err(TOO_MUCH.into()),
@@ -133,14 +134,14 @@ impl GitDiff {
             .split('\0')
             .map(|name| name.trim_end_matches('\n'))
             .filter(|name| {
-                !name.is_empty() && (is_secret(name) || hand.root.is_denied(Path::new(name)))
+                !name.is_empty() && (is_secret(name) || context.root.is_denied(Path::new(name)))
             })
             .collect();
         let without: Vec<String> =
             kept_back.iter().map(|name| format!(":(exclude,literal){name}")).collect();
         words.extend(["--", here.as_str()]);
         words.extend(without.iter().map(String::as_str));
-        let mut said = boxed(hand, quiet, &words).await;
+        let mut said = boxed(context, quiet, &words).await;
         if !kept_back.is_empty() && said.end == ToolStatus::Done {
             said.text = format!("[not shown: {}]\n{}", kept_back.join(", "), said.text);
         }
@@ -152,14 +153,14 @@ impl GitDiff {
 const TOO_MUCH: &str =
     "too many files differ, or a file name cannot be read; set path to a single file or folder";
 
-async fn quiet(hand: &ToolContext) -> Result<Vec<String>, String> {
-    let root = hand.root.clone();
+async fn quiet(context: &ToolContext) -> Result<Vec<String>, String> {
+    let root = context.root.clone();
     let quiet = tokio::task::spawn_blocking(move || git::quiet(root.path())).await;
     quiet.map_err(|error| format!("an error inside the agent: {error}"))?
 }
 
-async fn boxed(hand: &ToolContext, quiet: Vec<String>, words: &[&str]) -> ToolOutput {
+async fn boxed(context: &ToolContext, quiet: Vec<String>, words: &[&str]) -> ToolOutput {
     let all = quiet.into_iter().chain(words.iter().map(|word| (*word).to_owned()));
     let program = Program::words(all.collect()).with(git::SURROUNDINGS);
-    process::run(hand, program, hand.limits.command).await
+    process::run(context, program, context.limits.command).await
 }

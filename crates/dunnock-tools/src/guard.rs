@@ -78,9 +78,9 @@ fn kind(dir: &File, name: &OsString) -> Option<FileType> {
 }
 
 impl Guard {
-    pub(crate) fn new(root: Arc<Root>, cage: &SandboxSpec, layout: &Arc<Layout>) -> Self {
+    pub(crate) fn new(root: Arc<Root>, spec: &SandboxSpec, layout: &Arc<Layout>) -> Self {
         let mut guard = Self {
-            aside: cage.tmp.with_file_name("put-back"),
+            aside: spec.tmp.with_file_name("put-back"),
             missing: Vec::new(),
             links: BTreeMap::new(),
             kept: Vec::new(),
@@ -97,7 +97,7 @@ impl Guard {
             guard.note(&path);
         }
         // The same for every repository inside: submodules and nested ones.
-        for config in cage.closed.iter().filter(|path| path.ends_with("config")) {
+        for config in spec.closed.iter().filter(|path| path.ends_with("config")) {
             let inner = config
                 .parent()
                 .and_then(|dir| dir.strip_prefix(guard.root.path()).ok())
@@ -110,10 +110,10 @@ impl Guard {
                     .for_each(|name| guard.note(&dir.join(name)));
             }
         }
-        if cage.rung != Isolation::A {
+        if spec.isolation != Isolation::A {
             let mut room = MOST;
             let mine = |path: &&PathBuf| path.starts_with(guard.root.path());
-            guard.kept = cage
+            guard.kept = spec
                 .closed
                 .iter()
                 .filter(mine)

@@ -61,13 +61,13 @@ impl Tool for InsertText {
         },
     ];
 
-    async fn run(self, hand: ToolContext) -> ToolOutput {
-        change(hand, move |hand| insert(&self, hand)).await
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        change(context, move |context| insert(&self, context)).await
     }
 }
 
-fn insert(args: &InsertText, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
-    let (path, before) = open(hand, &args.path)?;
+fn insert(args: &InsertText, context: &ToolContext) -> Result<PlannedEdit, Refusal> {
+    let (path, before) = open(context, &args.path)?;
     let name = path.shown();
     let text = Text::decode(&before.bytes).map_err(|error| format!("{name} {error}"))?;
     let (after, total) = (args.line as usize, text.len());
@@ -90,13 +90,12 @@ fn insert(args: &InsertText, hand: &ToolContext) -> Result<PlannedEdit, Refusal>
     let at = text.span(after..after).start;
     let changed = text.splice(at..at, &new, Breaks::AsThere);
     let bytes = changed.encode().map_err(|error| format!("{name} {error}"))?;
-    let count =
-        if lines.len() == 1 { "1 line".to_owned() } else { format!("{} lines", lines.len()) };
+    let count = dunnock_proto::count(lines.len(), "line");
     let shown = edit::shown(&changed, std::slice::from_ref(&(after..after + lines.len())));
-    let told = format!("inserted {count} into {name}{shown}");
+    let message = format!("inserted {count} into {name}{shown}");
     let after = Contents { bytes, mode: before.mode };
     Ok(PlannedEdit {
-        told,
+        message,
         changes: vec![FileChange { path, before: Some(before), after: Some(after) }],
     })
 }

@@ -61,8 +61,8 @@ impl Tool for ListFiles {
         },
     ];
 
-    async fn run(self, hand: ToolContext) -> ToolOutput {
-        blocking(move || list(&self, &hand)).await
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        blocking(move || list(&self, &context)).await
     }
 }
 
@@ -72,13 +72,13 @@ pub(crate) fn glob(pattern: &str) -> Result<GlobMatcher, String> {
     glob.map(|g| g.compile_matcher()).map_err(|e| format!("invalid pattern: {e}"))
 }
 
-fn list(args: &ListFiles, hand: &ToolContext) -> Result<String, String> {
-    let path = RepoPath::parse(&hand.root, args.path.as_deref().unwrap_or("."))
+fn list(args: &ListFiles, context: &ToolContext) -> Result<String, String> {
+    let path = RepoPath::parse(&context.root, args.path.as_deref().unwrap_or("."))
         .map_err(|e| e.to_string())?;
-    let folder = hand.root.folder(&path).map_err(|e| e.to_string())?;
+    let folder = context.root.folder(&path).map_err(|e| e.to_string())?;
     let matcher = args.glob.as_deref().map(glob).transpose()?;
     let shares: Mutex<Vec<Vec<(Key, bool)>>> = Mutex::default();
-    Walk::new(hand.root.path(), &folder, args.depth.map(|d| usize::from(d.max(1)))).each(|| {
+    Walk::new(context.root.path(), &folder, args.depth.map(|d| usize::from(d.max(1)))).each(|| {
         let mut share = Share { found: Vec::new(), all: &shares };
         let (matcher, folder) = (&matcher, &folder);
         move |key, entry| {
@@ -87,10 +87,10 @@ fn list(args: &ListFiles, hand: &ToolContext) -> Result<String, String> {
             if matcher.as_ref().is_none_or(|m| !is_dir && m.is_match(within())) {
                 share.found.push((key, is_dir));
             }
-            !hand.halt.is_cancelled()
+            !context.halt.is_cancelled()
         }
     });
-    if hand.halt.is_cancelled() {
+    if context.halt.is_cancelled() {
         return Err("interrupted".into());
     }
     let mut items = shares.into_inner().unwrap_or_else(PoisonError::into_inner).concat();
@@ -98,7 +98,7 @@ fn list(args: &ListFiles, hand: &ToolContext) -> Result<String, String> {
         return Ok("no files found".into());
     }
     items.sort_unstable();
-    let most = hand.limits.listed;
+    let most = context.limits.listed;
     let mut out = match items.len() > most {
         true => format!("[TRUNCATED: first {most} items]\n"),
         false => String::new(),

@@ -42,15 +42,15 @@ impl Tool for MoveFile {
         },
     ];
 
-    async fn run(self, hand: ToolContext) -> ToolOutput {
-        change(hand, move |hand| moving(&self, hand)).await
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        change(context, move |context| moving(&self, context)).await
     }
 }
 
-fn moving(args: &MoveFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
-    let (from, before) = open(hand, &args.path)?;
-    let to = RepoPath::parse(&hand.root, &args.to)?;
-    match hand.root.read(&to) {
+fn moving(args: &MoveFile, context: &ToolContext) -> Result<PlannedEdit, Refusal> {
+    let (from, before) = open(context, &args.path)?;
+    let to = RepoPath::parse(&context.root, &args.to)?;
+    match context.root.read(&to) {
         Err(PathError::Missing(_)) => {}
         Ok(_) | Err(PathError::NotAFile(_) | PathError::TooLong(..)) => {
             return Err(format!(
@@ -61,8 +61,8 @@ fn moving(args: &MoveFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
         }
         Err(error) => return Err(error.into()),
     }
-    let told = format!("moved {} to {}", from.shown(), to.shown());
+    let message = format!("moved {} to {}", from.shown(), to.shown());
     let arrives = FileChange { path: to, before: None, after: Some(before.clone()) };
     let goes = FileChange { path: from, before: Some(before), after: None };
-    Ok(PlannedEdit { told, changes: vec![arrives, goes] })
+    Ok(PlannedEdit { message, changes: vec![arrives, goes] })
 }

@@ -9,7 +9,7 @@ use crate::child::{Child, Chunk, Exit, Input, Start};
 use crate::sandbox::CallSandbox;
 use crate::tool::{ToolContext, ToolOutput, ToolStatus};
 use crate::toolbox::{Limits, Shell};
-use dunnock_proto::Delta;
+use dunnock_proto::{Delta, count};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -120,9 +120,9 @@ impl Program {
         Self { folder: Some(folder), ..self }
     }
     /// Its name, what is needed to start it, and what to watch while it runs.
-    pub(crate) fn start(
+    pub(crate) fn prepare(
         self,
-        hand: &ToolContext,
+        context: &ToolContext,
         input: Input,
     ) -> Result<(String, Start, Watch), String> {
         let Some((name, args)) = self.words.split_first() else {
@@ -131,17 +131,17 @@ impl Program {
         let path = found(name).to_string_lossy().into_owned();
         let words = std::iter::once(path).chain(args.iter().cloned()).collect();
         let folder =
-            self.folder.as_deref().unwrap_or(hand.root.path()).to_string_lossy().into_owned();
+            self.folder.as_deref().unwrap_or(context.root.path()).to_string_lossy().into_owned();
         #[cfg(target_os = "linux")]
         {
-            let (mut env, mut cage, mut watch) = (environment(input), None, Watch::default());
-            if let Some(boxed) = CallSandbox::of(hand)? {
+            let (mut env, mut spec, mut watch) = (environment(input), None, Watch::default());
+            if let Some(boxed) = CallSandbox::of(context)? {
                 env = with(env, boxed.env);
-                (cage, watch) =
-                    (Some(boxed.cage), Watch { guard: boxed.guard, level: Some(hand.level) });
+                (spec, watch) =
+                    (Some(boxed.spec), Watch { guard: boxed.guard, level: Some(context.level) });
             }
             let env = self.surrounded(env);
-            Ok((name.clone(), Start { words, folder, env, input, cage }, watch))
+            Ok((name.clone(), Start { words, folder, env, input, spec }, watch))
         }
         #[cfg(not(target_os = "linux"))]
         Ok((
@@ -186,7 +186,7 @@ impl Watch {
             if !back.is_empty() {
                 let names = back.join(", ");
                 said.push(format!(
-                    "[sandbox: commands may not create or change protected files; reverted: \
+                    "[sandbox: commands may not create or change protected files; reverted unless noted: \
                      {names}]"
                 ));
             }
@@ -221,11 +221,12 @@ impl Watch {
                         .into(),
                 ),
                 Some(level) if seen(&refused) => said.push(format!(
-                    "[sandbox: level {level:?}; commands can write only to this folder, /tmp and \
-                     their caches, and not to .git/config, hooks and similar files]"
+                    "[sandbox: level {level:?}; commands can write only to this folder (with edits = \
+                     \"tools-only\" only to its build folders), $TMPDIR and their caches, and not to \
+                     .git/config, hooks and similar files]"
                 )),
                 Some(_) if seen(&lost) => said.push(
-                    "[sandbox: without \"network\": true, a command has only a private loopback; \
+                    "[sandbox: without \"network\": true, a command has at most a private loopback; \
                      call again with it to ask the person for network access]"
                         .into(),
                 ),
@@ -282,23 +283,23 @@ fn environment(input: Input) -> Vec<(String, String)> {
     env
 }
 
-pub(crate) async fn run(hand: &ToolContext, program: Program, most: Duration) -> ToolOutput {
+pub(crate) async fn run(context: &ToolContext, program: Program, most: Duration) -> ToolOutput {
     let apart = program.apart.then(Default::default);
-    let (name, start, watch) = match program.start(hand, Input::Nothing) {
+    let (name, start, watch) = match program.prepare(context, Input::Nothing) {
         Ok(start) => start,
         Err(error) => return Err::<String, _>(error).into(),
     };
     let (send, mut chunks) = mpsc::channel(16);
-    let (mut child, _) = match Child::start(hand, start, send) {
+    let (mut child, _) = match Child::start(context, start, send) {
         Ok(started) => started,
         Err(error) => return Err::<String, _>(format!("{name} cannot be started: {error}")).into(),
     };
     let mut output = Output {
-        kept: CapturedOutput::new(&hand.limits.spool),
+        kept: CapturedOutput::new(&context.limits.spool),
         apart,
         offset: 0,
         pending: Default::default(),
-        hand,
+        context,
     };
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -307,7 +308,7 @@ pub(crate) async fn run(hand: &ToolContext, program: Program, most: Duration) ->
     let over = loop {
         tokio::select! {
             biased;
-            () = hand.halt.cancelled() => break Over::Halted,
+            () = context.halt.cancelled() => break Over::Halted,
             () = &mut deadline => break Over::TimedOut,
             _ = ticks.tick() => watch.look(),
             Some(chunk) = chunks.recv() => output.take(chunk),
@@ -328,7 +329,7 @@ pub(crate) async fn run(hand: &ToolContext, program: Program, most: Duration) ->
         .apart
         .take()
         .map(|streams| streams.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
-    let mut said = said(output.kept, apart, over, most, &name, hand);
+    let mut said = said(output.kept, apart, over, most, &name, context);
     let more = watch.over(said.end == ToolStatus::Failed, &said.text);
     if !more.is_empty() {
         said.text = format!("{}\n{more}", said.text.trim_end_matches('\n'));
@@ -381,23 +382,29 @@ fn is_program(file: &std::path::Path) -> bool {
     file.is_absolute() && std::fs::metadata(file).is_ok_and(|m| m.is_file() && runs(&m))
 }
 
+/// Says how a command ended that left processes behind.
+fn survivors(end: &str, left: u32) -> String {
+    let left = count(left, "process");
+    format!("[{end}; {left} that it started could not be killed]")
+}
+
 fn said(
     kept: CapturedOutput,
     apart: Option<[String; 2]>,
     over: Over,
     most: Duration,
     name: &str,
-    hand: &ToolContext,
+    context: &ToolContext,
 ) -> ToolOutput {
-    let (lines, bytes) = (hand.limits.output_lines, hand.limits.output_bytes);
-    let shown = kept.shown(lines, bytes, hand.call);
+    let (lines, bytes) = (context.limits.output_lines, context.limits.output_bytes);
+    let shown = kept.shown(lines, bytes, context.call);
     let mut text = match apart {
         Some([out, err]) if !(out.is_empty() && err.is_empty()) => {
-            let told = |text: &str| match text.trim_end_matches('\n') {
+            let stream = |text: &str| match text.trim_end_matches('\n') {
                 "" => "(nothing)".to_owned(),
                 text => shortened(text, lines / 2, bytes / 2),
             };
-            format!("standard output:\n{}\nstandard error:\n{}", told(&out), told(&err))
+            format!("standard output:\n{}\nstandard error:\n{}", stream(&out), stream(&err))
         }
         Some(_) | None => shown.text,
     };
@@ -405,11 +412,11 @@ fn said(
         text.push('\n');
     }
     let (end, exit, last) = match over {
-        Over::Exited(Exit::Code(code, left) | Exit::Signal(code, left)) if left > 0 => {
-            let words = format!(
-                "[ended with {code}; {left} processes that it started could not be killed]"
-            );
-            (ToolStatus::Failed, Some(code), words)
+        Over::Exited(Exit::Code(code, left)) if left > 0 => {
+            (ToolStatus::Failed, Some(code), survivors(&format!("exit {code}"), left))
+        }
+        Over::Exited(Exit::Signal(signal, left)) if left > 0 => {
+            (ToolStatus::Failed, None, survivors(&format!("ended by signal {signal}"), left))
         }
         Over::Exited(Exit::Code(0, _)) if text.is_empty() => {
             (ToolStatus::Done, Some(0), "(no output)".to_owned())
@@ -422,11 +429,11 @@ fn said(
             (ToolStatus::Failed, None, format!("[ended by signal {signal}]"))
         }
         Over::Exited(Exit::TooMuch(what)) => {
-            let Limits { processes, memory, .. } = *hand.limits;
+            let Limits { processes, memory, .. } = *context.limits;
             let bound = if what == "memory" {
                 format!("{} MB of memory", memory >> 20)
             } else {
-                format!("{processes} processes")
+                count(processes, "process")
             };
             (ToolStatus::Failed, None, format!("[stopped: it used more than {bound}]"))
         }
@@ -464,7 +471,7 @@ struct Output<'a> {
     offset: u64,
     /// For each stream, the first bytes of a character that is still incomplete.
     pending: [Vec<u8>; 2],
-    hand: &'a ToolContext,
+    context: &'a ToolContext,
 }
 
 impl Output<'_> {
@@ -473,7 +480,7 @@ impl Output<'_> {
         if let Some([out, err]) = &mut self.apart {
             let stream = if chunk.stream == "out" { out } else { err };
             stream.extend_from_slice(&chunk.bytes);
-            let most = self.hand.limits.output_bytes.saturating_mul(2);
+            let most = self.context.limits.output_bytes.saturating_mul(2);
             if stream.len() > most.saturating_mul(2) {
                 stream.drain(..stream.len() - most);
             }
@@ -489,9 +496,9 @@ impl Output<'_> {
         }
         let text = String::from_utf8_lossy(&bytes);
         if !text.is_empty() {
-            let (call, offset, stream) = (self.hand.call, self.offset, chunk.stream.into());
+            let (call, offset, stream) = (self.context.call, self.offset, chunk.stream.into());
             self.offset += text.len() as u64;
-            (self.hand.live)(Delta::Output { call, offset, stream, text: text.into() });
+            (self.context.live)(Delta::Output { call, offset, stream, text: text.into() });
         }
     }
 }

@@ -27,7 +27,8 @@ pub(crate) struct ProcessStart {
     #[serde(default)]
     #[schemars(length(max = 4096))]
     folder: Option<String>,
-    /// Ask the person for network access; without it there is only a private loopback.
+    /// Ask the person for network access; without it, there is at most a private
+    /// loopback.
     #[serde(default)]
     #[expect(dead_code, reason = "policy reads it")]
     network: bool,
@@ -77,9 +78,9 @@ const NONE: Example = Example {
     ..Example::PLAIN
 };
 
-fn said(result: Result<(Arc<Process>, &str), String>, hand: &ToolContext) -> ToolOutput {
+fn said(result: Result<(Arc<Process>, &str), String>, context: &ToolContext) -> ToolOutput {
     let text = result.map(|(process, first)| {
-        format!("{first}{}", process.read(hand.limits.output_lines, hand.limits.output_bytes))
+        format!("{first}{}", process.read(context.limits.output_lines, context.limits.output_bytes))
     });
     text.into()
 }
@@ -104,13 +105,13 @@ impl Tool for ProcessStart {
         },
     ];
 
-    async fn run(self, hand: ToolContext) -> ToolOutput {
-        let program = match self.command.program(&hand, self.folder.as_deref()) {
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        let program = match self.command.program(&context, self.folder.as_deref()) {
             Ok(program) => program,
             Err(error) => return Err::<String, _>(error).into(),
         };
         let input = if self.terminal { Input::Terminal } else { Input::Pipe };
-        let started = hand.processes.start(&hand, program, input);
+        let started = context.processes.start(&context, program, input);
         let first = started
             .as_ref()
             .map_or_else(|_| String::new(), |p| format!("started process {}\n", p.number));
@@ -119,7 +120,7 @@ impl Tool for ProcessStart {
             // printing it.
             process.end(AT_ONCE).await;
         }
-        said(started.map(|process| (process, first.as_str())), &hand)
+        said(started.map(|process| (process, first.as_str())), &context)
     }
 }
 
@@ -130,15 +131,15 @@ impl Tool for ProcessRead {
     const POLLS: bool = true;
     const EXAMPLES: &'static [Example] = &[NONE];
 
-    async fn run(self, hand: ToolContext) -> ToolOutput {
-        let found = hand.processes.find(&hand, self.process);
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        let found = context.processes.find(&context, self.process);
         if let Ok(process) = &found {
             tokio::select! {
                 () = process.wait(Duration::from_secs(self.wait.min(60))) => {}
-                () = hand.halt.cancelled() => {}
+                () = context.halt.cancelled() => {}
             }
         }
-        said(found.map(|process| (process, "")), &hand)
+        said(found.map(|process| (process, "")), &context)
     }
 }
 
@@ -149,8 +150,8 @@ impl Tool for ProcessWrite {
     const EXAMPLES: &'static [Example] =
         &[Example { args: r#"{"process":1,"text":"x\n"}"#, ..NONE }];
 
-    async fn run(self, hand: ToolContext) -> ToolOutput {
-        let written = match hand.processes.find(&hand, self.process) {
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        let written = match context.processes.find(&context, self.process) {
             Ok(process) => match process.write(self.text).await {
                 Ok(()) => {
                     process.wait(AT_ONCE).await;
@@ -158,12 +159,12 @@ impl Tool for ProcessWrite {
                 }
                 Err(error) => Err(format!(
                     "{error}\n{}",
-                    process.read(hand.limits.output_lines, hand.limits.output_bytes)
+                    process.read(context.limits.output_lines, context.limits.output_bytes)
                 )),
             },
             Err(error) => Err(error),
         };
-        said(written.map(|process| (process, "")), &hand)
+        said(written.map(|process| (process, "")), &context)
     }
 }
 
@@ -173,12 +174,12 @@ impl Tool for ProcessStop {
     const RECOVERY: Recovery = Recovery::Repeat;
     const EXAMPLES: &'static [Example] = &[NONE];
 
-    async fn run(self, hand: ToolContext) -> ToolOutput {
-        let found = hand.processes.find(&hand, self.process);
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        let found = context.processes.find(&context, self.process);
         if let Ok(process) = &found {
             process.stop();
             process.end(Duration::from_secs(8)).await;
         }
-        said(found.map(|process| (process, "")), &hand)
+        said(found.map(|process| (process, "")), &context)
     }
 }

@@ -44,12 +44,12 @@ impl Processes {
     /// Starts a process that keeps running after the call.
     pub(crate) fn start(
         &self,
-        hand: &ToolContext,
+        context: &ToolContext,
         program: Program,
         input: Input,
     ) -> Result<Arc<Process>, String> {
         let mut all = lock(&self.0);
-        let mine = || all.iter().filter(|((session, _), _)| *session == hand.session);
+        let mine = || all.iter().filter(|((session, _), _)| *session == context.session);
         let running: Vec<String> =
             mine().filter(|(_, p)| !p.over()).map(|((_, n), _)| n.to_string()).collect();
         if running.len() >= MOST {
@@ -60,8 +60,8 @@ impl Processes {
         }
         let number = mine().map(|((_, n), _)| *n).max().unwrap_or(0) + 1;
         let (send, chunks) = mpsc::channel(16);
-        let (name, start, watch): (String, Start, Watch) = program.start(hand, input)?;
-        let (child, writer) = Child::start(hand, start, send)
+        let (name, start, watch): (String, Start, Watch) = program.prepare(context, input)?;
+        let (child, writer) = Child::start(context, start, send)
             .map_err(|error| format!("{name} cannot be started: {error}"))?;
         let process = Arc::new(Process {
             number,
@@ -73,22 +73,22 @@ impl Processes {
         tokio::spawn(follow(process.clone(), child, chunks, watch));
         // Forget ended processes: first those whose output was read to the end, then the oldest.
         all.retain(|(session, _), p| {
-            *session != hand.session || !p.over() || !lock(&p.state).unread.is_empty()
+            *session != context.session || !p.over() || !lock(&p.state).unread.is_empty()
         });
         let over: Vec<_> = all
             .iter()
-            .filter(|((s, _), p)| *s == hand.session && p.over())
+            .filter(|((s, _), p)| *s == context.session && p.over())
             .map(|(k, _)| k.clone())
             .collect();
         over.iter().rev().skip(MOST).for_each(|key| drop(all.remove(key)));
-        all.insert((hand.session.clone(), number), process.clone());
+        all.insert((context.session.clone(), number), process.clone());
         Ok(process)
     }
 
-    pub(crate) fn find(&self, hand: &ToolContext, number: u32) -> Result<Arc<Process>, String> {
+    pub(crate) fn find(&self, context: &ToolContext, number: u32) -> Result<Arc<Process>, String> {
         let all = lock(&self.0);
-        all.get(&(hand.session.clone(), number)).cloned().ok_or_else(|| {
-            let mine = all.keys().filter(|(session, _)| *session == hand.session);
+        all.get(&(context.session.clone(), number)).cloned().ok_or_else(|| {
+            let mine = all.keys().filter(|(session, _)| *session == context.session);
             let numbers: Vec<String> = mine.map(|(_, n)| n.to_string()).collect();
             match numbers.is_empty() {
                 true => "there is no process; start one with process_start (processes do not \

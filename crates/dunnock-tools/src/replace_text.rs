@@ -111,17 +111,17 @@ impl Tool for ReplaceText {
         },
     ];
 
-    async fn run(self, hand: ToolContext) -> ToolOutput {
-        change(hand, move |hand| replace(&self, hand)).await
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        change(context, move |context| replace(&self, context)).await
     }
 }
 
-fn replace(args: &ReplaceText, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
+fn replace(args: &ReplaceText, context: &ToolContext) -> Result<PlannedEdit, Refusal> {
     if args.old.is_empty() {
         return Err("the old text is empty; use insert_text or write_file".into());
     }
     let old: Vec<&str> = args.old.lines().collect();
-    let (path, before, text) = open_at(hand, &args.path, &old)?;
+    let (path, before, text) = open_at(context, &args.path, &old)?;
     let name = path.shown();
     let (edited, count) = match args.regex {
         true => by_expression(args, &text, &name)?,
@@ -135,13 +135,13 @@ fn replace(args: &ReplaceText, hand: &ToolContext) -> Result<PlannedEdit, Refusa
         }
     };
     let bytes = edited.text.encode().map_err(|error| format!("{name} {error}"))?;
-    let places = if count == 1 { "1 place".to_owned() } else { format!("{count} places") };
-    let how = edited.rung.words().map(|words| format!(" ({words})")).unwrap_or_default();
-    let told =
+    let places = dunnock_proto::count(count, "place");
+    let how = edited.level.words().map(|words| format!(" ({words})")).unwrap_or_default();
+    let message =
         format!("replaced {places} in {name}{how}{}", edit::shown(&edited.text, &edited.lines));
     let after = Contents { bytes, mode: before.mode };
     Ok(PlannedEdit {
-        told,
+        message,
         changes: vec![FileChange { path, before: Some(before), after: Some(after) }],
     })
 }
@@ -157,7 +157,7 @@ fn once(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited, usize), 
             let lines = std::iter::once(line..line + args.new.matches('\n').count() + 1).collect();
             let put = (*at..at + args.old.len(), args.new.as_str());
             let text = text.splice_each(std::iter::once(put), Breaks::AsThere);
-            Ok((Edited { text, rung: edit::Rung::Exact, lines }, 1))
+            Ok((Edited { text, level: edit::MatchLevel::Exact, lines }, 1))
         }
         many => Err(format!("the text occurs {} times in {name}; it must occur once", many.len())),
     }
@@ -186,7 +186,7 @@ fn by_expression(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited,
         _ => {
             let lines = found.iter().map(|range| line(range.start)).collect();
             let more = "make it match once, or set all";
-            let miss = edit::Miss::Many(edit::Rung::Exact, lines);
+            let miss = edit::Miss::Many(edit::MatchLevel::Exact, lines);
             return Err(edit::explain(name, text, &[], &miss, more));
         }
     }
@@ -217,7 +217,7 @@ fn by_expression(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited,
             Breaks::AsThere,
         ),
     };
-    Ok((Edited { text, rung: edit::Rung::Exact, lines }, found.len()))
+    Ok((Edited { text, level: edit::MatchLevel::Exact, lines }, found.len()))
 }
 
 /// Replacement text that refers to groups of an expression: `$1`, `${1}`, `${name}`, and `$$` for a

@@ -70,9 +70,9 @@ pub(crate) fn probe(
         return SandboxSupport { level: Isolation::D, why: Vec::new() };
     };
     // Probe with the options that calls will use.
-    let made = layout.cage(best, workspace, Opened::default());
+    let made = layout.spec(best, workspace, Opened::default());
     let made = made
-        .and_then(|(cage, _)| launcher.probe(SandboxSpec { shares: Some("probe".into()), ..cage }));
+        .and_then(|(spec, _)| launcher.probe(SandboxSpec { shares: Some("probe".into()), ..spec }));
     launcher.leave("probe");
     match made {
         Ok(probed) => SandboxSupport {
@@ -88,29 +88,30 @@ pub(crate) fn probe(
 /// A call's sandbox, its variables, and the guard for protected files (`None` if the call may
 /// change them).
 pub(crate) struct CallSandbox {
-    pub(crate) cage: SandboxSpec,
+    pub(crate) spec: SandboxSpec,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) guard: Option<Guard>,
 }
 
 impl CallSandbox {
-    pub(crate) fn of(hand: &ToolContext) -> Result<Option<Self>, String> {
-        let Some(level) = kernel_level(hand.level).filter(|_| !hand.access.unsandboxed) else {
+    pub(crate) fn of(context: &ToolContext) -> Result<Option<Self>, String> {
+        let Some(level) = kernel_level(context.level).filter(|_| !context.access.unsandboxed)
+        else {
             return Ok(None);
         };
         let fail =
             |error: &dyn std::fmt::Display| format!("the sandbox could not be created: {error}");
         let layout =
-            hand.layout.as_ref().ok_or_else(|| fail(&"no sandbox layout was configured"))?;
-        let Access { network, secrets, protected, .. } = hand.access;
+            context.layout.as_ref().ok_or_else(|| fail(&"no sandbox layout was configured"))?;
+        let Access { network, secrets, protected, .. } = context.access;
         let opened = Opened { network, secrets, protected };
-        let (mut cage, env) =
-            layout.cage(level, hand.root.path(), opened).map_err(|error| fail(&error))?;
-        cage.hidden.extend(hand.closed.clone());
+        let (mut spec, env) =
+            layout.spec(level, context.root.path(), opened).map_err(|error| fail(&error))?;
+        spec.hidden.extend(context.hidden_folder.clone());
         // A server that one call starts is reachable from the next.
-        cage.shares = Some(hand.session.to_string());
+        spec.shares = Some(context.session.to_string());
         let guard =
-            if protected { None } else { Some(Guard::new(hand.root.clone(), &cage, layout)) };
-        Ok(Some(Self { cage, env, guard }))
+            if protected { None } else { Some(Guard::new(context.root.clone(), &spec, layout)) };
+        Ok(Some(Self { spec, env, guard }))
     }
 }

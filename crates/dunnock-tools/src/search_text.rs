@@ -94,12 +94,12 @@ impl Tool for SearchText {
         },
     ];
 
-    async fn run(self, hand: ToolContext) -> ToolOutput {
-        blocking(move || search(&self, &hand)).await
+    async fn run(self, tool_context: ToolContext) -> ToolOutput {
+        blocking(move || search(&self, &tool_context)).await
     }
 }
 
-fn search(args: &SearchText, hand: &ToolContext) -> Result<String, String> {
+fn search(args: &SearchText, tool_context: &ToolContext) -> Result<String, String> {
     if args.pattern.is_empty() {
         return Err("the pattern is empty".into());
     }
@@ -122,7 +122,7 @@ fn search(args: &SearchText, hand: &ToolContext) -> Result<String, String> {
             .heap_limit(Some(32 << 20))
             .build()
     };
-    let path = RepoPath::parse(&hand.root, args.path.as_deref().unwrap_or("."))
+    let path = RepoPath::parse(&tool_context.root, args.path.as_deref().unwrap_or("."))
         .map_err(|e| e.to_string())?;
     if path.is_ours() {
         return Err(format!(
@@ -130,16 +130,16 @@ fn search(args: &SearchText, hand: &ToolContext) -> Result<String, String> {
             path.shown()
         ));
     }
-    let all = Results::new(hand.limits.matches);
-    if hand.root.is_folder(&path) {
-        let folder = hand.root.folder(&path).map_err(|e| e.to_string())?;
+    let all = Results::new(tool_context.limits.matches);
+    if tool_context.root.is_folder(&path) {
+        let folder = tool_context.root.folder(&path).map_err(|e| e.to_string())?;
         let only = args.glob.as_deref().map(glob).transpose()?;
         let wanted = |relative: &Path| {
             only.as_ref().is_none_or(|g| {
                 g.is_match(relative) || relative.file_name().is_some_and(|n| g.is_match(n))
             })
         };
-        let mut walk = Walk::new(hand.root.path(), &folder, None);
+        let mut walk = Walk::new(tool_context.root.path(), &folder, None);
         if let Some(kind) = &args.kind {
             walk = walk.only(types(kind)?);
         }
@@ -152,23 +152,23 @@ fn search(args: &SearchText, hand: &ToolContext) -> Result<String, String> {
                     && wanted(entry.path().strip_prefix(folder).unwrap_or(entry.path()))
                     && !all.is_beyond(&key)
                 {
-                    search_file(hand, &mut searcher, &matcher, key, entry.path(), all);
+                    search_file(tool_context, &mut searcher, &matcher, key, entry.path(), all);
                 }
-                !hand.halt.is_cancelled()
+                !tool_context.halt.is_cancelled()
             }
         });
-        if hand.halt.is_cancelled() {
+        if tool_context.halt.is_cancelled() {
             return Err("interrupted".into());
         }
     } else {
-        let contents = hand.root.read(&path).map_err(|e| e.to_string())?;
+        let contents = tool_context.root.read(&path).map_err(|e| e.to_string())?;
         let mut found = Found::new(path.shown(), all.most);
         searcher()
             .search_slice(&matcher, &contents.bytes, &mut found)
             .map_err(|e| e.to_string())?;
         all.push(Key::default(), found);
     }
-    Ok(all.told(hand.limits.found_bytes))
+    Ok(all.render(tool_context.limits.found_bytes))
 }
 
 /// Files of a type, by ripgrep's names.
@@ -180,7 +180,7 @@ fn types(kind: &str) -> Result<Types, String> {
 
 /// Skips a file that cannot be read: it may be gone by now, or belong to someone else.
 fn search_file(
-    hand: &ToolContext,
+    tool_context: &ToolContext,
     searcher: &mut Searcher,
     matcher: &RegexMatcher,
     key: Key,
@@ -188,11 +188,11 @@ fn search_file(
     all: &Results,
 ) {
     // A search never looks into secret or denied files.
-    let inner = path.strip_prefix(hand.root.path()).unwrap_or(path);
-    if is_secret(&inner.to_string_lossy()) || hand.root.is_denied(inner) {
+    let inner = path.strip_prefix(tool_context.root.path()).unwrap_or(path);
+    if is_secret(&inner.to_string_lossy()) || tool_context.root.is_denied(inner) {
         return;
     }
-    let Ok(file) = hand.root.open_walked(inner) else { return };
+    let Ok(file) = tool_context.root.open_walked(inner) else { return };
     let mut found = Found::new(key.shown(), all.most);
     // If a line is too long, what was found before it still counts.
     let _ = searcher.search_file(matcher, &file, &mut found);
@@ -307,7 +307,7 @@ impl Results {
     }
 
     /// The matches in order, up to the limits.
-    fn told(self, bytes: usize) -> String {
+    fn render(self, bytes: usize) -> String {
         let (mut all, _) = self.found.into_inner().unwrap_or_else(PoisonError::into_inner);
         all.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         let (mut out, mut matches, mut more) = (String::new(), 0, false);

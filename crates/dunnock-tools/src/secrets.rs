@@ -215,12 +215,12 @@ mod tests {
             format!("eyJ{0}.eyJ{0}.{0}", "abcde".repeat(5)),
             "postgres://user:hunter22@db/x".to_owned(),
         ] {
-            let told = without(format!("before {key} after"));
+            let text = without(format!("before {key} after"));
             assert!(
-                !told.contains(&key) && told.contains(", redacted]") && told.contains("[secrets: "),
-                "{told}"
+                !text.contains(&key) && text.contains(", redacted]") && text.contains("[secrets: "),
+                "{text}"
             );
-            assert!(told.starts_with("before "), "{told}");
+            assert!(text.starts_with("before "), "{text}");
         }
         for plain in [
             "sk-short",

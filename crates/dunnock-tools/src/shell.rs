@@ -21,7 +21,8 @@ pub(crate) struct ShellCommand {
     #[serde(default)]
     #[schemars(length(max = 4096))]
     folder: Option<String>,
-    /// Ask the person for network access; without it there is only a private loopback.
+    /// Ask the person for network access; without it, there is at most a private
+    /// loopback.
     #[serde(default)]
     #[expect(dead_code, reason = "policy reads it")]
     network: bool,
@@ -46,17 +47,17 @@ impl Line {
     /// The program to run, in a folder below the root.
     pub(crate) fn program(
         self,
-        hand: &ToolContext,
+        context: &ToolContext,
         folder: Option<&str>,
     ) -> Result<Program, PathError> {
         let program = match self {
-            Self::Text(line) => Program::line(hand.limits.shell, &line),
+            Self::Text(line) => Program::line(context.limits.shell, &line),
             Self::Words(words) => Program::words(words),
         };
         match folder {
             None => Ok(program),
             Some(folder) => {
-                Ok(program.within(hand.root.folder(&RepoPath::parse(&hand.root, folder)?)?))
+                Ok(program.within(context.root.folder(&RepoPath::parse(&context.root, folder)?)?))
             }
         }
     }
@@ -116,16 +117,16 @@ impl Tool for ShellCommand {
         },
     ];
 
-    async fn run(self, hand: ToolContext) -> ToolOutput {
-        let mut program = match self.command.program(&hand, self.folder.as_deref()) {
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        let mut program = match self.command.program(&context, self.folder.as_deref()) {
             Ok(program) => program,
             Err(error) => return Err::<String, _>(error).into(),
         };
         let most = self
             .timeout
-            .map_or(hand.limits.command, Duration::from_secs)
-            .min(hand.limits.command_most);
+            .map_or(context.limits.command, Duration::from_secs)
+            .min(context.limits.command_most);
         program.apart = self.apart;
-        process::run(&hand, program, most).await
+        process::run(&context, program, most).await
     }
 }

@@ -36,10 +36,10 @@ macro_rules! tools {
         }
 
         /// Runs the tool of that name; `None` if there is none.
-        pub(crate) async fn run(name: &str, args: &str, hand: ToolContext) -> Option<ToolOutput> {
+        pub(crate) async fn run(name: &str, args: &str, context: ToolContext) -> Option<ToolOutput> {
             Some(match name {
                 $($name::NAME => match serde_json::from_str::<$name>(args) {
-                    Ok(tool) => tool.run(hand).await,
+                    Ok(tool) => tool.run(context).await,
                     Err(error) => Err::<String, _>(format!("invalid arguments: {error}")).into(),
                 },)*
                 _ => return None,

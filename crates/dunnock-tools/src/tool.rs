@@ -35,7 +35,7 @@ pub(crate) struct ToolContext {
     pub(crate) access: Access,
     /// A folder that is hidden from commands.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no sandbox"))]
-    pub(crate) closed: Option<std::path::PathBuf>,
+    pub(crate) hidden_folder: Option<std::path::PathBuf>,
     #[cfg(target_os = "linux")]
     pub(crate) launcher: Arc<dunnock_sandbox::Launcher>,
     /// Where things are on this machine, for the sandbox.
@@ -111,7 +111,7 @@ pub(crate) trait Tool: DeserializeOwned + schemars::JsonSchema + Send + 'static 
     const EXAMPLES: &'static [Example];
 
     /// Runs the call.
-    fn run(self, hand: ToolContext) -> impl Future<Output = ToolOutput> + Send;
+    fn run(self, context: ToolContext) -> impl Future<Output = ToolOutput> + Send;
 }
 
 /// A call and its expected result.

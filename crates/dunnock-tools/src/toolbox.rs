@@ -116,8 +116,8 @@ impl Default for Limits {
 
 /// Three quarters of the machine's memory: a command that used more would starve everything else.
 fn most_memory() -> u64 {
-    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = told
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = meminfo
         .lines()
         .find_map(|l| l.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok());
     let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
@@ -201,7 +201,7 @@ impl Toolbox {
                 return Err::<String, _>(format!("the workspace cannot be opened: {error}")).into();
             }
         };
-        let hand = ToolContext {
+        let context = ToolContext {
             root,
             limits: self.limits.clone(),
             call: job.call.id,
@@ -213,7 +213,7 @@ impl Toolbox {
             seen: job.seen.clone(),
             level: job.isolation,
             access: job.call.access,
-            closed: job.closed.as_ref().map(PathBuf::from),
+            hidden_folder: job.hidden_folder.as_ref().map(PathBuf::from),
             #[cfg(target_os = "linux")]
             launcher: self.launcher.clone(),
             #[cfg(target_os = "linux")]
@@ -224,12 +224,12 @@ impl Toolbox {
             return match VerifyArgs::parse(args) {
                 Ok(check) => {
                     let program = Program::line(self.limits.shell, &check.command);
-                    process::run(&hand, program, self.limits.verify).await
+                    process::run(&context, program, self.limits.verify).await
                 }
                 Err(error) => Err::<String, _>(error).into(),
             };
         }
-        let said = table::run(tool, args, hand).await;
+        let said = table::run(tool, args, context).await;
         said.unwrap_or_else(|| Err::<String, _>(format!("there is no tool {tool}")).into())
     }
 }
@@ -307,6 +307,9 @@ impl Tools for Toolbox {
                 ToolStatus::Failed => Outcome::Failed,
                 ToolStatus::Cut => Outcome::Interrupted,
             };
+            // A call approved to run outside the sandbox ran without one, whatever the session uses.
+            let unsandboxed = job.call.access.unsandboxed;
+            let isolation = if unsandboxed { Isolation::D } else { job.isolation };
             let finished = Finished {
                 full,
                 streams,
@@ -314,7 +317,7 @@ impl Tools for Toolbox {
                 seen_files: said.seen_files,
                 diff,
                 ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-                isolation: Some(job.isolation),
+                isolation: Some(isolation),
                 ..Finished::plain(job.call.id, outcome, &secrets::without(said.text))
             };
             (finished, blobs)

@@ -3,7 +3,7 @@
 use crate::edit::Text;
 use crate::root::{PathError, RepoPath};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput, blocking};
-use dunnock_proto::{CallId, Class, Hash, Recovery, SeenFile};
+use dunnock_proto::{CallId, Class, Hash, Recovery, SeenFile, count};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ const WIDTH: usize = 2_000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ViewFile {
-    /// Path relative to the workspace root; or call:3.0 for the full output of call 3.0.
+    /// Path relative to the workspace root; or call:3.0 for the full output of call 3.0, if
+    /// shortened.
     #[schemars(length(max = 4096))]
     path: String,
     /// First line to show, from 1.
@@ -78,21 +79,21 @@ impl Tool for ViewFile {
         },
     ];
 
-    async fn run(self, hand: ToolContext) -> ToolOutput {
+    async fn run(self, context: ToolContext) -> ToolOutput {
         if let Some(call) = self
             .path
             .strip_prefix("call:")
             .and_then(|call| call.parse().ok())
             .filter(|_| !self.bare)
         {
-            return match output(call, &hand).await {
+            return match output(call, &context).await {
                 Ok(bytes) => blocking(move || view(&self, &self.path, &bytes)).await,
                 Err(error) => Err::<String, _>(error).into(),
             };
         }
         let mut seen_files = None;
         let (said, seen_files) = match tokio::task::spawn_blocking(move || {
-            (view_file(&self, &hand, &mut seen_files), seen_files)
+            (view_file(&self, &context, &mut seen_files), seen_files)
         })
         .await
         {
@@ -106,11 +107,11 @@ impl Tool for ViewFile {
 }
 
 /// The full output of an earlier call.
-async fn output(call: CallId, hand: &ToolContext) -> Result<Arc<[u8]>, String> {
-    let Some(log) = &hand.log else {
+async fn output(call: CallId, context: &ToolContext) -> Result<Arc<[u8]>, String> {
+    let Some(log) = &context.log else {
         return Err("outputs of earlier calls are not stored here".into());
     };
-    let found = log.finished(&hand.session, call).await.map_err(|error| error.to_string())?;
+    let found = log.finished(&context.session, call).await.map_err(|error| error.to_string())?;
     match found.map(|finished| finished.full) {
         Some(Some(hash)) => {
             let blob = log.blob(hash).await.map_err(|error| error.to_string())?;
@@ -123,10 +124,10 @@ async fn output(call: CallId, hand: &ToolContext) -> Result<Arc<[u8]>, String> {
 
 fn view_file(
     args: &ViewFile,
-    hand: &ToolContext,
+    context: &ToolContext,
     seen_files: &mut Option<SeenFile>,
 ) -> Result<String, String> {
-    let path = match RepoPath::parse(&hand.root, &args.path) {
+    let path = match RepoPath::parse(&context.root, &args.path) {
         Ok(path) => path,
         Err(error) => {
             return match system(&args.path).filter(|_| !args.bare) {
@@ -135,12 +136,12 @@ fn view_file(
             };
         }
     };
-    if hand.root.is_folder(&path) {
+    if context.root.is_folder(&path) {
         return Err(format!("{} is a folder; use list_files to see what is in it", path.shown()));
     }
-    let contents = match hand.root.read(&path) {
+    let contents = match context.root.read(&path) {
         Err(PathError::TooLong(name, size)) => {
-            let start = hand.root.read_start(&path, BYTES as u64).map_err(|e| e.to_string())?;
+            let start = context.root.read_start(&path, BYTES as u64).map_err(|e| e.to_string())?;
             let shown = view(args, &name, &start.bytes)?;
             return Ok(format!(
                 "[TRUNCATED: the first {BYTES} of {size} bytes; to search the rest, call \
@@ -205,8 +206,11 @@ fn view(args: &ViewFile, name: &str, bytes: &[u8]) -> Result<String, String> {
         let line = text.line(n);
         let cut = line.floor_char_boundary(if args.bare { BYTES / 2 } else { WIDTH });
         let rest = line.len() - cut;
-        let more =
-            if rest > 0 { format!(" [{rest} more bytes in this line]") } else { String::new() };
+        let more = if rest > 0 {
+            format!(" [{} in this line]", count(rest, "more byte"))
+        } else {
+            String::new()
+        };
         let line = match args.bare {
             true => format!("{}{more}\n", line.get(..cut).unwrap_or_default()),
             false => format!("{:>width$}  {}{more}\n", n + 1, line.get(..cut).unwrap_or_default()),

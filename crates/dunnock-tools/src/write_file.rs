@@ -4,7 +4,7 @@ use crate::edit::Text;
 use crate::edit_common::{PlannedEdit, Refusal, change, fresh};
 use crate::root::{Contents, FileChange, PathError, RepoPath};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
-use dunnock_proto::{Class, Recovery};
+use dunnock_proto::{Class, Recovery, count};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -48,7 +48,7 @@ impl Tool for WriteFile {
             about: "Overwriting on purpose",
             files: &[("a.txt", "old")],
             args: r#"{"path":"a.txt","content":"new","overwrite":true}"#,
-            gives: "replaced a.txt (1 lines, 3 bytes)",
+            gives: "replaced a.txt (1 line, 3 bytes)",
             leaves: &[("a.txt", "new")],
             ..Example::PLAIN
         },
@@ -70,15 +70,15 @@ impl Tool for WriteFile {
         },
     ];
 
-    async fn run(self, hand: ToolContext) -> ToolOutput {
-        change(hand, move |hand| write(&self, hand)).await
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        change(context, move |context| write(&self, context)).await
     }
 }
 
-fn write(args: &WriteFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
-    let path = RepoPath::parse(&hand.root, &args.path)?;
+fn write(args: &WriteFile, context: &ToolContext) -> Result<PlannedEdit, Refusal> {
+    let path = RepoPath::parse(&context.root, &args.path)?;
     let name = path.shown();
-    let before = match hand.root.read(&path) {
+    let before = match context.root.read(&path) {
         Ok(_) if !args.overwrite => return Err(PathError::Exists(name).into()),
         Ok(contents) => Some(contents),
         // It does not exist, or cannot be seen; the commit finds out which.
@@ -88,7 +88,7 @@ fn write(args: &WriteFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
     let mut bytes = args.content.clone().into_bytes();
     let mut kept = "";
     if let Some(old) = &before {
-        fresh(hand, &path, old, None)?;
+        fresh(context, &path, old, None)?;
         // Keep its encoding and line endings: the model saw neither.
         if let Ok(text) = Text::decode(&old.bytes)
             && let Ok(same) = text.with_all(&args.content).encode()
@@ -99,14 +99,14 @@ fn write(args: &WriteFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
         }
     }
     let word = if before.is_some() { "replaced" } else { "wrote" };
-    let told = format!(
-        "{word} {name} ({} lines, {} bytes{kept})",
-        args.content.lines().count(),
-        bytes.len()
+    let message = format!(
+        "{word} {name} ({}, {}{kept})",
+        count(args.content.lines().count(), "line"),
+        count(bytes.len(), "byte")
     );
     let mode = before.as_ref().and_then(|old| old.mode);
     Ok(PlannedEdit {
-        told,
+        message,
         changes: vec![FileChange { path, before, after: Some(Contents { bytes, mode }) }],
     })
 }

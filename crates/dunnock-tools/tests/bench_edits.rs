@@ -22,8 +22,8 @@ fn encoded(text: &str, encoding: &str) -> Vec<u8> {
     }
 }
 
-/// The rung that a result names.
-fn rung(told: &str) -> &'static str {
+/// The match level that a result names.
+fn level(told: &str) -> &'static str {
     match () {
         () if told.contains("(matched except for trailing whitespace") => "blanks",
         () if told.contains("(matched except for indentation") => "indentation",
@@ -45,7 +45,7 @@ async fn every_edit_does_what_it_says_or_nothing() {
     let hands = hands();
     let text = std::fs::read_to_string(bench().join("edits.jsonl")).unwrap();
     let edits: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    // By form: how many on each rung, how many refused.
+    // By form: how many at each level, how many refused.
     let mut counts: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
     let (mut wrong, mut applications) = (Vec::new(), 0);
     for edit in &edits {
@@ -83,9 +83,9 @@ async fn every_edit_does_what_it_says_or_nothing() {
             let key = format!("{form}_expect");
             let expect = edit.get(&key).unwrap_or(&edit["expect"]).as_str().unwrap();
             let done = finished.outcome == Outcome::Done;
-            let found = if done { rung(&finished.shown) } else { "refused" };
+            let found = if done { level(&finished.shown) } else { "refused" };
             *counts.entry(form.as_str()).or_default().entry(found).or_default() += 1;
-            // Forms that give the whole file, or the line, need no rung.
+            // Forms that give the whole file, or the line, need no level.
             let by = edit["rung"].as_str().unwrap();
             let right = match expect {
                 "refused" => !done && came == before,
@@ -112,14 +112,14 @@ async fn every_edit_does_what_it_says_or_nothing() {
         let all: usize = by.values().sum();
         let shares: Vec<String> = by
             .iter()
-            .map(|(rung, n)| format!("{rung} {n} ({:.0}%)", 100.0 * *n as f64 / all as f64))
+            .map(|(level, n)| format!("{level} {n} ({:.0}%)", 100.0 * *n as f64 / all as f64))
             .collect();
         println!("{form}: {all} edits: {}", shares.join(", "));
     }
     let total = |name: &str| counts["replace"].get(name).copied().unwrap_or(0);
     let recovered = total("blanks") + total("indentation") + total("punctuation");
     println!(
-        "{} edits, {applications} applications; as replace_text {recovered} recovered by a rung, \
+        "{} edits, {applications} applications; as replace_text {recovered} recovered by a level, \
          {} refused; {} wrong",
         edits.len(),
         total("refused"),

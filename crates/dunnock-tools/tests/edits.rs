@@ -507,10 +507,17 @@ async fn r19_ten_thousand_races_lose_no_update() {
     {
         let rounds = rounds * times;
         let [made, refused, written, lost] = race(how, rounds, ours).await;
-        let [.., plain] = race(how, rounds / 10, careless).await;
+        // The control: it must lose something, on a busy machine after some more tries.
+        let mut plain = 0;
+        for _ in 0..50 {
+            plain += race(how, rounds / 10, careless).await[3];
+            if plain > 0 {
+                break;
+            }
+        }
         println!(
             "R19 {how:?}: {made} edits made, {refused} refused, {written} updates by others, \
-             {lost} lost (a careless editor lost {plain} in a tenth of that)"
+             {lost} lost (a careless editor lost {plain})"
         );
         assert_eq!(lost, 0, "{how:?}");
         assert!(made > 0 && written > rounds / 10, "{how:?}");

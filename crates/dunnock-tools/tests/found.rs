@@ -4,7 +4,7 @@ use crate::{hands, job, put, run};
 use dunnock_core::patch::Patch;
 use dunnock_core::ports::{CancellationToken, Tools as _};
 use dunnock_proto::{Finished, Outcome};
-use dunnock_tools::edit::{Miss, Rung, Text, replace};
+use dunnock_tools::edit::{MatchLevel, Miss, Text, replace};
 use serde_json::json;
 use std::path::Path;
 use std::process::Command;
@@ -98,7 +98,7 @@ fn indentation_is_never_guessed_from_one_depth_of_two() {
         edited.text.text(),
         "class A:\n\tdef f(self):\n\t\treturn 1\n\n\tdef g(self):\n\t\treturn 2\n"
     );
-    assert_eq!(edited.rung, Rung::Indentation);
+    assert_eq!(edited.level, MatchLevel::Indentation);
     // Eight blanks may be one step or two.
     let unclear = replace(&text, "return 1\n", "if x:\n        return 1\nreturn 2\n", false);
     assert_eq!(

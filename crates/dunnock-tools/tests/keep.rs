@@ -15,7 +15,7 @@ use tempfile::TempDir;
 /// A folder to work in, and one to keep its files in.
 struct World {
     dir: TempDir,
-    keeper: CheckpointStore,
+    checkpoints: CheckpointStore,
 }
 
 fn session(n: u8) -> SessionId {
@@ -30,8 +30,8 @@ impl World {
     fn bounded(bounds: Bounds) -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("w")).unwrap();
-        let keeper = CheckpointStore::new(dir.path().join("kept"), Vec::new(), bounds);
-        Self { dir, keeper }
+        let checkpoints = CheckpointStore::new(dir.path().join("kept"), Vec::new(), bounds);
+        Self { dir, checkpoints }
     }
 
     fn root(&self) -> PathBuf {
@@ -51,7 +51,7 @@ impl World {
     }
 
     async fn keep_for(&self, n: u8) -> (Tree, Option<String>) {
-        let kept = self.keeper.keep(&session(n), &self.name(), 1).await;
+        let kept = self.checkpoints.keep(&session(n), &self.name(), 1).await;
         assert!(kept.tree.is_some(), "{:?}", kept.note);
         (kept.tree.unwrap(), kept.note)
     }
@@ -73,7 +73,7 @@ impl World {
             theirs,
             force,
         };
-        self.keeper.restore(back).await.unwrap()
+        self.checkpoints.restore(back).await.unwrap()
     }
 }
 
@@ -313,7 +313,7 @@ async fn strange_things_do_no_harm_and_are_said() {
     dunnock_testkit::timing::figure("odd files kept", began.elapsed(), Duration::from_secs(10));
     let note = note.unwrap();
     assert!(note.contains("sparse (10240 MB)") && note.contains("(too deep)"), "{note}");
-    assert!(world.keeper.size() < 1 << 20, "holes take no room: {}", world.keeper.size());
+    assert!(world.checkpoints.size() < 1 << 20, "holes take no room: {}", world.checkpoints.size());
     put(
         &root,
         &[("a", "2"), ("nested/file", "2"), ("nested/.git/HEAD", "ref: y"), ("sub/file", "2")],
@@ -430,7 +430,7 @@ async fn a_check_holds_for_the_files_and_not_for_what_is_made_again() {
     let world = World::new();
     let (root, name) = (world.root(), world.name());
     put(&root, &[("a", "1"), (".gitignore", "out\n*.log\n")]);
-    let first = world.keeper.tree(&name).await.unwrap();
+    let first = world.checkpoints.tree(&name).await.unwrap();
     put(
         &root,
         &[
@@ -442,12 +442,15 @@ async fn a_check_holds_for_the_files_and_not_for_what_is_made_again() {
             ("p/__pycache__/z", "1"),
         ],
     );
-    assert!(!world.keeper.holds(&name, &first).await, "a folder appeared");
+    assert!(!world.checkpoints.holds(&name, &first).await, "a folder appeared");
     std::fs::remove_dir_all(root.join("p")).unwrap();
     std::fs::remove_dir_all(root.join("t")).unwrap();
-    assert!(world.keeper.holds(&name, &first).await, "caches and ignored files are no sources");
+    assert!(
+        world.checkpoints.holds(&name, &first).await,
+        "caches and ignored files are no sources"
+    );
     put(&root, &[("src/target/mod.rs", "1")]);
-    assert!(!world.keeper.holds(&name, &first).await, "a folder is no cache for its name");
+    assert!(!world.checkpoints.holds(&name, &first).await, "a folder is no cache for its name");
     std::fs::remove_dir_all(root.join("src")).unwrap();
     put(&root, &[("log/events.jsonl", "1")]);
     let own = CheckpointStore::new(
@@ -458,14 +461,14 @@ async fn a_check_holds_for_the_files_and_not_for_what_is_made_again() {
     let without = own.tree(&name).await.unwrap();
     put(&root, &[("log/events.jsonl", "2")]);
     assert!(
-        world.keeper.holds(&name, &without).await,
+        world.checkpoints.holds(&name, &without).await,
         "what was left out stays out of a later look"
     );
     put(&root, &[("log/other", "2")]);
-    assert!(!world.keeper.holds(&name, &without).await);
+    assert!(!world.checkpoints.holds(&name, &without).await);
     std::fs::remove_file(root.join("log/other")).unwrap();
     mode(&root.join("a"), 0o755);
-    assert!(!world.keeper.holds(&name, &without).await, "a mode is a change");
+    assert!(!world.checkpoints.holds(&name, &without).await, "a mode is a change");
 }
 
 #[tokio::test]
@@ -494,7 +497,7 @@ async fn the_store_stays_within_its_bound_and_keeps_the_newest() {
                 (0..40).map(|n| blake(format!("{session} {step} {n}").as_bytes())).collect();
             put(&root, &[(&format!("f{}", step % 5), &noise)]);
             last = Some(world.keep_for(session).await.0);
-            most = most.max(world.keeper.size());
+            most = most.max(world.checkpoints.size());
         }
     }
     println!("100 sessions of 20 steps: at most {most} bytes were kept, of {bound}");
@@ -506,9 +509,9 @@ async fn the_store_stays_within_its_bound_and_keeps_the_newest() {
     let now = world.keep().await;
     world.back(&last, &now, &[(last.clone(), now.clone())], &[], false).await;
     assert_eq!(listing(&root), before, "the newest is there");
-    world.keeper.forget(&session(99)).await.unwrap();
-    world.keeper.forget(&session(1)).await.unwrap(); // which went back to it
-    let gone = world.keeper.compare(&world.name(), last, now).await;
+    world.checkpoints.forget(&session(99)).await.unwrap();
+    world.checkpoints.forget(&session(1)).await.unwrap(); // which went back to it
+    let gone = world.checkpoints.compare(&world.name(), last, now).await;
     assert!(gone.is_err(), "what a deleted session kept is gone: {gone:?}");
 }
 
@@ -593,7 +596,7 @@ async fn two_processes_share_a_store() {
     let two = other.keep(&session(2), &world.name(), 1).await.tree.unwrap();
     put(&root, &[("a", "3")]);
     let three = world.keep().await;
-    let seen = world.keeper.compare(&world.name(), one.clone(), two.clone()).await.unwrap();
+    let seen = world.checkpoints.compare(&world.name(), one.clone(), two.clone()).await.unwrap();
     assert_eq!((seen[0].path.as_str(), seen[0].after.as_deref()), ("a", Some(&b"2"[..])));
     // One of them collects: the other notices.
     other.forget(&session(2)).await.unwrap();
@@ -615,8 +618,8 @@ async fn full_disk_child() {
         (0..kb * 16).map(|k| blake(format!("{n} {k}").as_bytes())).collect()
     };
     let root = dir.join("w");
-    let keeper = CheckpointStore::new(dir.join("disk/kept"), Vec::new(), Bounds::default());
-    let keep = async || keeper.keep(&session(1), &root.to_string_lossy(), 1).await;
+    let checkpoints = CheckpointStore::new(dir.join("disk/kept"), Vec::new(), Bounds::default());
+    let keep = async || checkpoints.keep(&session(1), &root.to_string_lossy(), 1).await;
     put(&root, &[("a", &noise(1, 200)), ("b", "1")]);
     let first = keep().await.tree.unwrap();
     std::fs::write(dir.join("disk/filler"), vec![1; 1 << 20]).unwrap_err();
@@ -638,7 +641,7 @@ async fn full_disk_child() {
         theirs: &[],
         force: false,
     };
-    keeper.restore(back).await.unwrap();
+    checkpoints.restore(back).await.unwrap();
     assert!(
         std::fs::read_to_string(root.join("a")).unwrap() == noise(1, 200),
         "what was kept before is there"
@@ -782,9 +785,9 @@ async fn a_state_after_going_back_survives_a_collection() {
     let restored = world.back(&then, &now, &ours, &[], false).await;
     assert_ne!(restored.tree, then);
     world.keep_for(2).await;
-    world.keeper.forget(&session(2)).await.unwrap();
+    world.checkpoints.forget(&session(2)).await.unwrap();
     assert!(
-        world.keeper.compare(&world.name(), then, restored.tree).await.is_ok(),
+        world.checkpoints.compare(&world.name(), then, restored.tree).await.is_ok(),
         "a fact names it"
     );
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 const STEPS: u32 = 60;
 const BOUNDS: Bounds = Bounds { bytes: 200_000, age: Duration::from_secs(86_400) };
 
-fn keeper(dir: &Path) -> CheckpointStore {
+fn checkpoints(dir: &Path) -> CheckpointStore {
     CheckpointStore::new(dir.join("kept"), Vec::new(), BOUNDS)
 }
 
@@ -31,10 +31,10 @@ async fn keep_child() {
     let Some(dir) = std::env::var_os("KEEP_CHILD") else { return };
     dunnock_testkit::failpoints::arm();
     let (dir, session) = (Path::new(&dir), SessionId::from_random([1; 16]));
-    let (root, keeper) = (dir.join("w"), keeper(dir));
+    let (root, checkpoints) = (dir.join("w"), checkpoints(dir));
     for step in 0..STEPS {
         write(&root, step);
-        let kept = keeper.keep(&session, &root.to_string_lossy(), 1).await;
+        let kept = checkpoints.keep(&session, &root.to_string_lossy(), 1).await;
         println!("kept {step} {}", kept.tree.unwrap().0);
     }
 }
@@ -53,13 +53,13 @@ fn child(dir: &Path, env: &[(&str, &str)]) -> Vec<(u32, Tree)> {
 /// How many of the newest states can be brought back, each with exactly what it held.
 async fn restorable(what: &str, dir: &Path, kept: &[(u32, Tree)]) -> usize {
     // Large enough that looking collects nothing.
-    let keeper = CheckpointStore::new(dir.join("kept"), Vec::new(), Bounds::default());
+    let checkpoints = CheckpointStore::new(dir.join("kept"), Vec::new(), Bounds::default());
     let root = dir.join("w");
     let name = root.to_string_lossy().into_owned();
     let session = SessionId::from_random([2; 16]);
     let mut good = 0;
     for (step, tree) in kept.iter().rev() {
-        let now = keeper.keep(&session, &name, 1).await.tree.unwrap();
+        let now = checkpoints.keep(&session, &name, 1).await.tree.unwrap();
         let ours = [(tree.clone(), now.clone())];
         let back = RestorePlan {
             session: &session,
@@ -70,7 +70,7 @@ async fn restorable(what: &str, dir: &Path, kept: &[(u32, Tree)]) -> usize {
             theirs: &[],
             force: true,
         };
-        let Ok(restored) = keeper.restore(back).await else { break };
+        let Ok(restored) = checkpoints.restore(back).await else { break };
         assert_eq!((&restored.tree, restored.note), (tree, None), "{what}: step {step}");
         assert_eq!(std::fs::read_to_string(root.join("last")).unwrap(), step.to_string(), "{what}");
         for older in step.saturating_sub(2)..=*step {
@@ -121,7 +121,7 @@ async fn keeping_and_collecting_killed_anywhere_loses_nothing_that_is_referred_t
             // And it goes on.
             let root = dir.path().join("w");
             write(&root, 99);
-            let went_on = keeper(dir.path())
+            let went_on = checkpoints(dir.path())
                 .keep(&SessionId::from_random([1; 16]), &root.to_string_lossy(), 1)
                 .await;
             assert!(went_on.tree.is_some(), "{what}: {:?}", went_on.note);

@@ -49,7 +49,7 @@ pub fn job(root: &Path, tool: &str, args: &str) -> ToolCall {
         call,
         isolation: Isolation::D,
         seen: Default::default(),
-        closed: None,
+        hidden_folder: None,
     }
 }
 

@@ -103,11 +103,11 @@ async fn keeping_many_files_costs_what_it_costs_git() {
     let root = dir.path().join("w");
     // Fifty thousand files where figures are held.
     large(&root, timing::rounds(100, 500));
-    let keeper = CheckpointStore::new(dir.path().join("kept"), Vec::new(), Bounds::default());
+    let checkpoints = CheckpointStore::new(dir.path().join("kept"), Vec::new(), Bounds::default());
     let (name, session) = (root.to_string_lossy().into_owned(), SessionId::from_random([1; 16]));
     let keep = async || {
         let began = Instant::now();
-        assert!(keeper.keep(&session, &name, 1).await.tree.is_some());
+        assert!(checkpoints.keep(&session, &name, 1).await.tree.is_some());
         began.elapsed()
     };
     let store = dir.path().join("git");
@@ -142,7 +142,7 @@ async fn keeping_many_files_costs_what_it_costs_git() {
     ours.sort();
     theirs.sort();
     let (warm, git_warm) = (ours[4], theirs[4]);
-    let (size, git_size) = (keeper.size(), bytes_below(&store.join("objects")));
+    let (size, git_size) = (checkpoints.size(), bytes_below(&store.join("objects")));
     // Several looks: one alone, beside the middle of nine, says how busy the machine was just then.
     let (mut first, mut beside) = (Vec::new(), Vec::new());
     for n in 9..14 {

@@ -3,8 +3,8 @@
 
 use crate::code::{Highlighter, diff_tone};
 use crate::text::{Line, Span, Style, Tone, one_line, visible, without_sequences};
-use crate::words::{arguments, count, first_line, gist, short, shown_arguments, took};
-use dunnock_proto::{CallPart, Finished, Outcome, VerifyArgs};
+use crate::words::{arguments, first_line, gist, short, shown_arguments, took};
+use dunnock_proto::{CallPart, Finished, Outcome, VerifyArgs, count};
 
 /// Lines of output shown below a command that succeeded.
 const OUTPUT: usize = 5;
@@ -166,7 +166,7 @@ fn result(part: &CallPart, end: &Finished) -> String {
         "view_file" => count(lines, "line"),
         "search_text" if end.shown.contains("no match") || lines == 0 => "no match".into(),
         "search_text" => count(lines, "line"),
-        "list_files" => count(lines, "entry").replace("entrys", "entries"),
+        "list_files" => count(lines, "entry"),
         _ => short(&first_line(&end.shown), 40),
     }
 }
@@ -291,7 +291,7 @@ pub fn warnings(text: &str) -> Vec<String> {
     for word in text.split(|c| !host(c)) {
         let odd = word.contains('.') && word.chars().any(|c| !c.is_ascii() && c.is_alphabetic());
         if odd && let Ok(ascii) = idna::domain_to_ascii(word) {
-            found.push(format!("“{word}” has non-ASCII letters; its real name is {ascii}"));
+            found.push(format!("“{word}” has non-ASCII letters; as a host name it is {ascii}"));
         }
     }
     found.dedup();

@@ -34,7 +34,7 @@ pub const COMMANDS: &[Slash] = &[
     slash("approvals", "[MODE]", "approval mode: read, ask, edits, auto, all"),
     slash("rules", "", "your saved approval rules"),
     slash("copy", "", "copy the last answer to the clipboard"),
-    slash("export", "", "write this session to a file, secrets removed"),
+    slash("export", "", "write this session to a file, known secrets removed"),
     slash("theme", "[NAME]", "dark, light, 16, mono"),
     slash("demo", "", "a short tour, without a model"),
     slash("quit", "", "exit; nothing is lost"),

@@ -27,7 +27,7 @@ impl Chip {
         match self {
             Self::Text(text) => {
                 let lines = text.lines().count();
-                format!("[paste {}: {}]", n + 1, crate::words::count(lines, "line"))
+                format!("[paste {}: {}]", n + 1, dunnock_proto::count(lines, "line"))
             }
             Self::Picture(path) => {
                 let name = path.rsplit('/').next().unwrap_or(path);

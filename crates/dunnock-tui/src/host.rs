@@ -10,7 +10,7 @@ use dunnock_proto::{CommandRequest, Frame, Rule, Scope, Seq, SessionId};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostRequest {
     /// Send this command to the session.
-    Order(CommandRequest),
+    Command(CommandRequest),
     /// Start a new session with this prompt.
     Begin {
         /// The prompt.

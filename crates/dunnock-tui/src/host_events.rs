@@ -21,9 +21,9 @@ const PAST: usize = 120;
 const FAR: u64 = 600;
 
 /// Handles a report of the host.
-pub(crate) fn on_told(s: &mut State, told: HostEvent, now: u64, effects: &mut Vec<Effect>) {
+pub(crate) fn on_host_event(s: &mut State, event: HostEvent, now: u64, effects: &mut Vec<Effect>) {
     let columns = s.columns();
-    match told {
+    match event {
         HostEvent::Frame(frame) => on_frame(s, frame, now, effects),
         HostEvent::Welcome(welcome) => {
             s.welcome = Some(welcome);

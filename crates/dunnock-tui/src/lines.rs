@@ -1,7 +1,7 @@
 //! Lines with the same form everywhere: prompts, reasoning, notes.
 
 use crate::text::{Line, Span, Style, Tone};
-use crate::words::count;
+use dunnock_proto::count;
 
 /// The model's reasoning, dimmed.
 pub(crate) fn thoughts(text: &str, columns: usize) -> Vec<Line> {

@@ -4,9 +4,8 @@ use crate::edit::{Act, Field};
 use crate::fuzzy;
 use crate::host::{RewindPoint, SessionRow};
 use crate::text::{Line, Style, Tone};
-use crate::words::count;
 use crossterm::event::KeyCode;
-use dunnock_proto::{Mode, Scope, Seq, SessionId};
+use dunnock_proto::{Mode, Scope, Seq, SessionId, count};
 
 /// The most rows that a list offers.
 const MOST: usize = 200;

@@ -58,8 +58,8 @@ pub async fn run(app: App) -> std::io::Result<ExitState> {
     };
     while !plain.quit {
         tokio::select! {
-            told = plain.app.told.recv() => match told {
-                Some(told) => plain.told(told).await?,
+            event = plain.app.events.recv() => match event {
+                Some(event) => plain.on_event(event).await?,
                 None => break,
             },
             // Handled like the key.
@@ -78,9 +78,9 @@ pub async fn run(app: App) -> std::io::Result<ExitState> {
 }
 
 impl Plain {
-    async fn told(&mut self, told: HostEvent) -> std::io::Result<()> {
-        let welcome = matches!(told, HostEvent::Welcome(_)) && self.state.welcome.is_none();
-        self.input(Input::Told(told)).await;
+    async fn on_event(&mut self, event: HostEvent) -> std::io::Result<()> {
+        let welcome = matches!(event, HostEvent::Welcome(_)) && self.state.welcome.is_none();
+        self.input(Input::Host(event)).await;
         if welcome {
             crate::host_events::end_welcome(&mut self.state);
             self.state.out.push(Line::of(" Type a task, or /help.", Tone::Text));

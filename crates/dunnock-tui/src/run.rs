@@ -46,7 +46,7 @@ pub struct App {
     /// Requests to the host.
     pub asks: mpsc::Sender<HostRequest>,
     /// Events from the host.
-    pub told: mpsc::Receiver<HostEvent>,
+    pub events: mpsc::Receiver<HostEvent>,
     /// The app's own files.
     pub keep: Keep,
     /// Colours.
@@ -168,18 +168,18 @@ impl Running {
                     Some(Err(error)) => return Err(error),
                     None => return Ok(()),
                 },
-                told = self.app.told.recv() => match told {
-                    Some(told) => {
-                        self.input(Input::Told(told), &mut events).await?;
+                event = self.app.events.recv() => match event {
+                    Some(event) => {
+                        self.input(Input::Host(event), &mut events).await?;
                         for _ in 0..BATCH {
-                            let Ok(more) = self.app.told.try_recv() else { break };
-                            self.input(Input::Told(more), &mut events).await?;
+                            let Ok(more) = self.app.events.try_recv() else { break };
+                            self.input(Input::Host(more), &mut events).await?;
                         }
                     }
                     None => return Ok(()),
                 },
-                told = demo => match told {
-                    Some(told) if self.state.demo => self.input(Input::Told(told), &mut events).await?,
+                event = demo => match event {
+                    Some(event) if self.state.demo => self.input(Input::Host(event), &mut events).await?,
                     _ => self.demo = None,
                 },
                 _ = tick.tick(), if moves => self.input(Input::Tick, &mut events).await?,
@@ -216,7 +216,7 @@ impl Running {
     }
 
     async fn input(&mut self, input: Input, events: &mut EventStream) -> std::io::Result<()> {
-        if matches!(input, Input::Told(HostEvent::Opened { .. })) {
+        if matches!(input, Input::Host(HostEvent::Opened { .. })) {
             self.keep_draft();
         }
         let typed = matches!(input, Input::Key(_) | Input::Paste(_) | Input::Edited(_));
@@ -368,14 +368,14 @@ impl Running {
         let part = |percent: usize| {
             all.get((all.len() * percent / 100).min(all.len().saturating_sub(1))).copied()
         };
-        let told = serde_json::json!({
+        let figures = serde_json::json!({
             "frames": self.figures.frames,
             "bytes": self.figures.bytes,
             "slowest_us": u64::try_from(self.figures.slowest.as_micros()).unwrap_or(u64::MAX),
             "median_us": part(50),
             "p99_us": part(99),
         });
-        let _ = std::fs::write(path, told.to_string());
+        let _ = std::fs::write(path, figures.to_string());
     }
 }
 

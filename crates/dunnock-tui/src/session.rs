@@ -7,11 +7,11 @@ use crate::lines::{indented, note, said_by_person, thoughts};
 use crate::markdown::render;
 use crate::stream::Stream;
 use crate::text::{Line, Style, Tone};
-use crate::words::{about, cents, count, first_line, so_far, usd};
+use crate::words::{about, cents, first_line, so_far, usd};
 use dunnock_proto::{
     Answer, At, CallId, CallPart, Config, Decoded, Delta, EndReason, Event, FinalArgs, Finished,
     Hash, Isolation, Outcome, Part, Partial, PlanStep, Proof, QuestionId, QuestionKind, Record,
-    Rule, Sandbox, Seq, SessionId, Step, Usage, VerifyArgs,
+    Rule, Sandbox, Seq, SessionId, Step, Usage, VerifyArgs, count,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ pub struct Call {
     pub harness: bool,
     /// When it started, by this process's clock.
     pub began: Option<u64>,
+    /// It was approved to run outside the sandbox.
+    pub unsandboxed: bool,
     /// The end of its output.
     pub tail: String,
     offset: u64,
@@ -345,6 +347,11 @@ impl Session {
                 self.run.checks.push((e.call, command, None));
                 self.add_call(e.call, Arc::new(part), true);
             }
+            Event::Allowed(e) => {
+                if let Some(call) = self.calls.get_mut(&e.call) {
+                    call.unsandboxed = e.access.unsandboxed;
+                }
+            }
             Event::Started(e) => {
                 if let Some(call) = self.calls.get_mut(&e.call) {
                     call.began = Some(now);
@@ -417,10 +424,7 @@ impl Session {
             Event::Noticed(e) if !e.sources.is_empty() || e.stalled => {
                 out.push(note(&format!("note to the model: {}", first_line(&e.text))));
             }
-            Event::Noticed(_)
-            | Event::Allowed(_)
-            | Event::RewindRequested(_)
-            | Event::TimerFired(_) => {}
+            Event::Noticed(_) | Event::RewindRequested(_) | Event::TimerFired(_) => {}
         }
         None
     }
@@ -461,14 +465,15 @@ impl Session {
     }
 
     fn tell_waiting(&mut self, upto: Seq, columns: usize, out: &mut Vec<Line>) {
-        let told = self.waiting.iter().take_while(|(seq, _)| *seq <= upto).count();
-        for (_, text) in self.waiting.drain(..told) {
+        let count = self.waiting.iter().take_while(|(seq, _)| *seq <= upto).count();
+        for (_, text) in self.waiting.drain(..count) {
             out.extend(said_by_person(&text, columns));
         }
     }
 
     fn add_call(&mut self, id: CallId, part: Arc<CallPart>, harness: bool) {
-        self.calls.insert(id, Call { part, harness, began: None, tail: String::new(), offset: 0 });
+        let (began, unsandboxed, tail, offset) = (None, false, String::new(), 0);
+        self.calls.insert(id, Call { part, harness, began, unsandboxed, tail, offset });
     }
 
     fn used(&mut self, usage: &Usage) {

@@ -22,7 +22,7 @@ pub fn mode_words(mode: Mode) -> &'static str {
         Mode::Read => "change nothing",
         Mode::Ask => "ask before any change",
         Mode::Edits => "ask before commands",
-        Mode::Auto => "ask to go beyond the sandbox",
+        Mode::Auto => "ask before risky calls",
         Mode::All => "never ask",
     }
 }
@@ -119,7 +119,10 @@ pub(crate) fn run(s: &mut State, text: &str, effects: &mut Vec<Effect>) {
         "rules" => effects.push(ask(HostRequest::Rules)),
         "copy" if s.session.answer.is_empty() => s.hint = "no answer to copy yet".into(),
         "copy" => {
-            s.hint = format!("copied {} characters", s.session.answer.chars().count());
+            s.hint = format!(
+                "copied {}",
+                dunnock_proto::count(s.session.answer.chars().count(), "character")
+            );
             effects.push(Effect::Copy(s.session.answer.clone()));
         }
         "export" if needs(s) => effects.push(ask(HostRequest::Export)),

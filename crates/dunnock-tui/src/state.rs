@@ -25,7 +25,7 @@ pub enum Input {
     /// Time has passed. Sent only while something is animated.
     Tick,
     /// A report of the host.
-    Told(HostEvent),
+    Host(HostEvent),
     /// The text from the editor, or why it could not be edited.
     Edited(Result<String, String>),
     /// A signal to quit, or the terminal is gone.

@@ -3,7 +3,7 @@
 use crate::edit::{Act, Chip, Field};
 use crate::fuzzy;
 use crate::host::HostRequest;
-use crate::host_events::{give_back, on_told};
+use crate::host_events::{give_back, on_host_event};
 use crate::lines::mode;
 use crate::panel::{self, Outcome, Panel};
 use crate::pick::{Pick, Picked, Row, Value};
@@ -35,7 +35,7 @@ pub fn update(s: &mut State, input: Input, now: u64) -> Vec<Effect> {
         Input::Resize(columns, rows) => s.size = (columns, rows),
         Input::Focus(focused) => s.focused = focused,
         Input::Tick => s.tick += 1,
-        Input::Told(told) => on_told(s, told, now, &mut effects),
+        Input::Host(event) => on_host_event(s, event, now, &mut effects),
         Input::Edited(Ok(text)) => {
             let pictures = s.field.pictures();
             s.field = Field::holding(text.trim_end_matches('\n'));
@@ -90,7 +90,7 @@ pub(crate) fn send(s: &mut State, command: Command, effects: &mut Vec<Effect>) {
         s.granting.insert(id.clone(), rule.clone());
     }
     s.everywhere = false;
-    effects.push(Effect::Ask(HostRequest::Order(CommandRequest { id, expect: None, command })));
+    effects.push(Effect::Ask(HostRequest::Command(CommandRequest { id, expect: None, command })));
 }
 
 fn on_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect>) {

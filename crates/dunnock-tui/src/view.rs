@@ -6,8 +6,8 @@ use crate::panel::{self, Stage};
 use crate::session::Question;
 use crate::state::{Focus, State};
 use crate::text::{Line, Span, Style, Tone};
-use crate::words::{about, count, first_line, short, so_far};
-use dunnock_proto::Isolation;
+use crate::words::{about, first_line, short, so_far};
+use dunnock_proto::{Isolation, count};
 
 /// The live area: its lines and its cursor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,14 +68,12 @@ fn above(s: &State, columns: usize, now: u64, room: usize) -> Vec<Line> {
         lines.extend(welcome(s));
     }
     lines.extend(s.session.under_way(columns));
-    let spot = match s.session.confined() {
-        Some(Isolation::D) | None => "unsandboxed",
-        Some(_) => "sandboxed",
-    };
+    let sandbox = !matches!(s.session.confined(), Some(Isolation::D) | None);
     let running: Vec<_> = s.session.running().collect();
     let tail = if running.len() > 3 { 0 } else { 3.min(room / 3) };
     for call in running {
         let ms = now.saturating_sub(call.began.unwrap_or(now));
+        let spot = if sandbox && !call.unsandboxed { "sandboxed" } else { "unsandboxed" };
         lines.extend(calls::running(&call.part, call.harness, &call.tail, ms, spot, columns, tail));
     }
     if let Some(shell) = &s.shell {

@@ -61,12 +61,6 @@ pub fn about(n: u64) -> String {
     }
 }
 
-/// "1 file", "2 files".
-#[must_use]
-pub fn count(n: usize, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
-}
-
 /// At most `most` characters, with an ellipsis if cut.
 #[must_use]
 pub fn short(text: &str, most: usize) -> String {
@@ -177,7 +171,7 @@ pub fn gist(call: &CallPart) -> String {
         "final_output" => text("answer"),
         "update_plan" => {
             let steps = args.get("steps").and_then(|s| s.as_array()).map_or(0, Vec::len);
-            Some(format!("{steps} steps"))
+            Some(dunnock_proto::count(steps, "step"))
         }
         _ => text("path"),
     }

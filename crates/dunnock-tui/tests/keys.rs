@@ -46,8 +46,8 @@ fn each_key_of_an_approval_does_what_it_says() {
     let rule = rule(&["make"]);
     assert_eq!(answers(&t), [(Answer::Always { rule: rule.clone() }, None)]);
     assert!(!asked(&t, &HostRequest::Grant(rule.clone())), "somebody else may have answered");
-    let order = t.orders().remove(0);
-    t.told(HostEvent::Frame(Frame::Accepted { id: order.id, seq: 9 }));
+    let request = t.requests().remove(0);
+    t.told(HostEvent::Frame(Frame::Accepted { id: request.id, seq: 9 }));
     assert!(asked(&t, &HostRequest::Grant(rule.clone())));
     let mut t = asking();
     t.key(KeyCode::Char('a')).key(KeyCode::Char('s'));
@@ -322,13 +322,13 @@ fn history_is_walked_searched_and_kept() {
 fn a_prompt_that_is_refused_comes_back() {
     let mut t = Tape::new(80, 24);
     t.begun(config()).type_in("do it").key(KeyCode::Enter);
-    let Some(Effect::Ask(HostRequest::Order(order))) =
-        t.effects.iter().find(|e| matches!(e, Effect::Ask(HostRequest::Order(_)))).cloned()
+    let Some(Effect::Ask(HostRequest::Command(request))) =
+        t.effects.iter().find(|e| matches!(e, Effect::Ask(HostRequest::Command(_)))).cloned()
     else {
         unreachable!("nothing was sent")
     };
     t.told(HostEvent::Frame(Frame::Refused {
-        id: order.id,
+        id: request.id,
         reason: Refused::ReadOnly,
         version: 1,
         questions: Vec::new(),

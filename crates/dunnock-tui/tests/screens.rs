@@ -243,6 +243,23 @@ const SCENES: &[Scene] = &[
             .screen()
     }),
     ("running", || running(80).screen()),
+    ("running_outside_the_sandbox", || {
+        let mut t = Tape::new(80, 24);
+        t.working()
+            .answered(1, vec![call("shell", shell("docker ps")), call("shell", shell("ls"))]);
+        for n in 0..2 {
+            t.fact(Allowed {
+                call: id(1, n),
+                hash: Hash::ZERO,
+                by: AllowedBy::Person(QuestionId(1)),
+                args: None,
+                isolation: None,
+                access: Access { unsandboxed: n == 0, ..Access::default() },
+            });
+            t.started(id(1, n));
+        }
+        t.wait(3_200).screen()
+    }),
     ("running_narrow", || running(40).screen()),
     ("running_several_and_a_plan", || {
         let mut t = Tape::new(80, 24);

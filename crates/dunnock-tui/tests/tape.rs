@@ -28,7 +28,7 @@ pub fn welcome() -> Welcome {
         model: Some("openai/gpt-5.1".into()),
         found: vec!["openai/gpt-5.1 (because OPENAI_API_KEY is set)".into()],
         notes: vec![
-            "using instructions from AGENTS.md. Nothing in this folder runs automatically.".into(),
+            "using instructions from AGENTS.md. Dunnock runs nothing in it by itself.".into(),
         ],
         missing: Vec::new(),
         mode: Some(Mode::Auto),
@@ -50,7 +50,7 @@ impl Tape {
         if let HostEvent::Frame(frame) = &told {
             FRAMES.with_borrow_mut(|all| all.push(serde_json::to_value(frame).unwrap()));
         }
-        self.input(Input::Told(told))
+        self.input(Input::Host(told))
     }
 
     pub fn wait(&mut self, ms: u64) -> &mut Self {
@@ -216,17 +216,17 @@ impl Tape {
     }
 
     /// The orders that went out.
-    pub fn orders(&self) -> Vec<CommandRequest> {
-        let order = |effect: &Effect| match effect {
-            Effect::Ask(dunnock_tui::HostRequest::Order(order)) => Some(order.clone()),
+    pub fn requests(&self) -> Vec<CommandRequest> {
+        let request = |effect: &Effect| match effect {
+            Effect::Ask(dunnock_tui::HostRequest::Command(request)) => Some(request.clone()),
             _ => None,
         };
-        self.effects.iter().filter_map(order).collect()
+        self.effects.iter().filter_map(request).collect()
     }
 
     /// What they want.
     pub fn commands(&self) -> Vec<Command> {
-        self.orders().into_iter().map(|order| order.command).collect()
+        self.requests().into_iter().map(|request| request.command).collect()
     }
 }
 

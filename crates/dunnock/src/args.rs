@@ -379,8 +379,8 @@ pub(crate) struct Flags {
     /// The model, as provider/model ("dunnock models list" shows what is available)
     #[arg(long, value_name = "P/M")]
     pub(crate) model: Option<String>,
-    /// When to ask you: read (never; no changes), ask (before any change), edits (before commands),
-    /// auto (to go beyond the sandbox), all (never)
+    /// When to ask you: read (changes nothing), ask (before any change), edits (before commands),
+    /// auto (before risky calls), all (never)
     #[arg(long, value_name = "MODE")]
     pub(crate) approve: Option<String>,
     /// Sandbox for commands: auto, off, require, require=A|B|C

@@ -57,7 +57,7 @@ pub(crate) async fn new(
     paths::keeps_its_own(&workspace, &settings)?;
     let folder = folder(&settings, &workspace)?;
     let mut config =
-        compose::config(&settings, &open.speaker, BRIDGE_MODEL.into(), attended(flags.json))?;
+        compose::config(&settings, &open.client, BRIDGE_MODEL.into(), attended(flags.json))?;
     config.bridge = Some(bridge(&settings, &folder));
     if config.budget.tokens.is_some() || config.budget.micros.is_some() {
         return Err(usage(
@@ -65,7 +65,7 @@ pub(crate) async fn new(
         ));
     }
     open.confine(&settings, config.sandbox);
-    compose::keepable(&config, open.world.level, open.world.day_budget)?;
+    compose::keepable(&config, open.ports.level, open.ports.day_budget)?;
     held(&settings, &open, &workspace, &folder).await?;
     let started =
         running::start(open, &workspace, config, (task, Vec::new()), flags, asked.carrying());
@@ -85,8 +85,8 @@ pub(crate) async fn resume(
         paths::settings(Some(&here), flags.trust, running::given(data, flags.settings()))?;
     planner::refuse(&settings, "a copy-and-paste session")?;
     let open = compose::open(&settings, flags.output.as_deref()).await?;
-    let session = meant(&open, id.as_deref(), &here).await?;
-    let state = load(open.world.log.as_ref(), &session).await?.state;
+    let session = find_session(&open, id.as_deref(), &here).await?;
+    let state = load(open.ports.log.as_ref(), &session).await?.state;
     let Some(bridge) = state.config.bridge.clone().filter(|_| state.config.model == BRIDGE_MODEL)
     else {
         let id = output::id(&session);
@@ -133,8 +133,8 @@ pub(crate) async fn copy(data: Option<PathBuf>, part: usize) -> anyhow::Result<E
     let here = paths::workspace(None)?;
     let settings = paths::settings(Some(&here), false, running::given(data, Vec::new()))?;
     let open = compose::open(&settings, None).await?;
-    let session = meant(&open, None, &here).await?;
-    let state = load(open.world.log.as_ref(), &session).await?.state;
+    let session = find_session(&open, None, &here).await?;
+    let state = load(open.ports.log.as_ref(), &session).await?.state;
     let Some(handed) = state.awaiting_reply() else {
         bail!(
             "no copy-and-paste request is waiting in {}. Start: dunnock bridge new \"...\"",
@@ -173,12 +173,12 @@ fn is_carried(config: &Config) -> bool {
 }
 
 /// The session with this ID, or else the newest copy-and-paste session in this folder.
-async fn meant(
+async fn find_session(
     open: &compose::Composed,
     id: Option<&str>,
     workspace: &Path,
 ) -> anyhow::Result<SessionId> {
-    let log = open.world.log.as_ref();
+    let log = open.ports.log.as_ref();
     if let Some(id) = id {
         return sessions::find(log, id).await;
     }
@@ -250,7 +250,7 @@ async fn held(
     folder: &Path,
 ) -> anyhow::Result<()> {
     #[cfg(target_os = "linux")]
-    if open.world.level != dunnock_proto::Isolation::D {
+    if open.ports.level != dunnock_proto::Isolation::D {
         let name = format!(".try-{}", std::process::id());
         let file = folder.join(&name);
         let words = vec![
@@ -292,12 +292,12 @@ pub(crate) fn claim(folder: &Path, session: &SessionId) -> anyhow::Result<()> {
             folder.join(BRIDGE_OWNER).display()
         );
     }
-    let told = || format!("cannot prepare the bridge folder {}", folder.display());
+    let failed = || format!("cannot prepare the bridge folder {}", folder.display());
     if owner != whole && (!owner.is_empty() || files(folder).next().is_some()) {
         let aside = folder.join(if owner.is_empty() { "earlier" } else { &owner });
-        paths::make_private(&aside).with_context(told)?;
+        paths::make_private(&aside).with_context(failed)?;
         for name in files(folder).collect::<Vec<_>>() {
-            std::fs::rename(folder.join(&name), aside.join(&name)).with_context(told)?;
+            std::fs::rename(folder.join(&name), aside.join(&name)).with_context(failed)?;
         }
         if !owner.is_empty() {
             output::note(&format!(
@@ -307,16 +307,16 @@ pub(crate) fn claim(folder: &Path, session: &SessionId) -> anyhow::Result<()> {
         }
     }
     if owner != whole {
-        put_private(folder, BRIDGE_OWNER, &whole).with_context(told)?;
+        put_private(folder, BRIDGE_OWNER, &whole).with_context(failed)?;
     }
     // Outboxes and inboxes do not belong in the repository.
     if !folder.join(".gitignore").exists() {
-        put_private(folder, ".gitignore", "*\n").with_context(told)?;
+        put_private(folder, ".gitignore", "*\n").with_context(failed)?;
     }
     let kept = folder.join(&whole);
     if kept.is_dir() {
         for name in files(&kept).collect::<Vec<_>>() {
-            std::fs::rename(kept.join(&name), folder.join(&name)).with_context(told)?;
+            std::fs::rename(kept.join(&name), folder.join(&name)).with_context(failed)?;
         }
         let _ = std::fs::remove_dir(&kept);
     }

@@ -24,14 +24,14 @@ pub(crate) const APP: &str = env!("CARGO_PKG_VERSION");
 /// The ports, and those adapters that commands need by their concrete type.
 #[derive(Clone)]
 pub(crate) struct Composed {
-    pub(crate) world: Ports,
-    pub(crate) speaker: Arc<ModelClient>,
-    pub(crate) keeper: Option<Arc<CheckpointStore>>,
+    pub(crate) ports: Ports,
+    pub(crate) client: Arc<ModelClient>,
+    pub(crate) checkpoints: Option<Arc<CheckpointStore>>,
     hands: Arc<Toolbox>,
     data: PathBuf,
 }
 
-pub(crate) fn speaker(settings: &Settings) -> anyhow::Result<ModelClient> {
+pub(crate) fn client(settings: &Settings) -> anyhow::Result<ModelClient> {
     speaker_with(settings, dunnock_tools::offers, |prompts| prompts)
 }
 
@@ -66,8 +66,8 @@ pub(crate) fn speaker_with(
     let idle = Duration::from_secs(settings.count("idle_timeout").unwrap_or(300));
     let patience = Timeouts { idle, ..Timeouts::default() };
     let profiles = Profiles::kept_in(paths::data_dir(settings)?.join("models"));
-    let speaker = ModelClient::new(providers, which(prompts), Arc::new(brief), patience, APP);
-    Ok(speaker.without(unusable).following(profiles).listing(Arc::new(environment::files)))
+    let client = ModelClient::new(providers, which(prompts), Arc::new(brief), patience, APP);
+    Ok(client.without(unusable).following(profiles).listing(Arc::new(environment::files)))
 }
 
 fn shell(settings: &Settings) -> Shell {
@@ -92,7 +92,7 @@ fn make(
     data: PathBuf,
     log: Arc<dyn Log>,
 ) -> anyhow::Result<Composed> {
-    let speaker = Arc::new(speaker(settings)?);
+    let client = Arc::new(client(settings)?);
     let count = |key: &str, or: u64| {
         usize::try_from(settings.count(key).unwrap_or(or)).unwrap_or(usize::MAX)
     };
@@ -114,15 +114,17 @@ fn make(
         None => limits,
     };
     let hands = Arc::new(hands(settings, limits, &data).reading(log.clone()));
-    let keeper = keeper(settings, &data, output);
-    let world = Ports {
+    let checkpoints = checkpoints(settings, &data, output);
+    let ports = Ports {
         log,
-        model: speaker.clone(),
+        model: client.clone(),
         tools: hands.clone(),
-        files: keeper.clone().map(|keeper| keeper as Arc<dyn dunnock_core::ports::Files>),
-        checkpoints: keeper
+        files: checkpoints
             .clone()
-            .map(|keeper| keeper as Arc<dyn dunnock_core::ports::Checkpoints>),
+            .map(|checkpoints| checkpoints as Arc<dyn dunnock_core::ports::Files>),
+        checkpoints: checkpoints
+            .clone()
+            .map(|checkpoints| checkpoints as Arc<dyn dunnock_core::ports::Checkpoints>),
         clock: Arc::new(SystemClock),
         locks: data.join("locks"),
         runtime: paths::runtime_dir(&data),
@@ -131,7 +133,7 @@ fn make(
         day_budget: settings.budget_day(),
     };
     settings.notes.iter().for_each(|note| output::note(note));
-    Ok(Composed { world, speaker, keeper, hands, data })
+    Ok(Composed { ports, client, checkpoints, hands, data })
 }
 
 /// Files that no tool may access.
@@ -198,15 +200,15 @@ fn probed(hands: &Toolbox, settings: &Settings, data: &Path) -> SandboxSupport {
 impl Composed {
     /// The same log and sandbox level, with the settings of another folder.
     pub(crate) fn beside(&self, settings: &Settings) -> anyhow::Result<Self> {
-        let mut work = make(settings, None, self.data.clone(), self.world.log.clone())?;
-        work.world.level = self.world.level;
+        let mut work = make(settings, None, self.data.clone(), self.ports.log.clone())?;
+        work.ports.level = self.ports.level;
         Ok(work)
     }
 
     /// Probes the sandbox level. Call it before a session runs commands.
     pub(crate) fn confine(&mut self, settings: &Settings, sandbox: Sandbox) -> &mut Self {
         if sandbox != Sandbox::Off {
-            self.world.level = probed(&self.hands, settings, &self.data).level;
+            self.ports.level = probed(&self.hands, settings, &self.data).level;
         }
         self
     }
@@ -214,7 +216,7 @@ impl Composed {
 
 /// The checkpoint store, on systems that support it.
 #[cfg(unix)]
-pub(crate) fn keeper(
+pub(crate) fn checkpoints(
     settings: &Settings,
     data: &Path,
     output: Option<&Path>,
@@ -227,14 +229,18 @@ pub(crate) fn keeper(
 }
 
 #[cfg(not(unix))]
-pub(crate) fn keeper(_: &Settings, _: &Path, _: Option<&Path>) -> Option<Arc<CheckpointStore>> {
+pub(crate) fn checkpoints(
+    _: &Settings,
+    _: &Path,
+    _: Option<&Path>,
+) -> Option<Arc<CheckpointStore>> {
     None
 }
 
 /// The configuration of a new session.
 pub(crate) fn config(
     settings: &Settings,
-    speaker: &ModelClient,
+    client: &ModelClient,
     model: String,
     attended: bool,
 ) -> anyhow::Result<Config> {
@@ -243,7 +249,7 @@ pub(crate) fn config(
     let number =
         |key: &str, or: u32| settings.count(key).and_then(|n| u32::try_from(n).ok()).unwrap_or(or);
     Ok(Config {
-        price: settings.price(&model).or_else(|| speaker.price(&model)),
+        price: settings.price(&model).or_else(|| client.price(&model)),
         baseline: settings.text("baseline") != Some("off"),
         model,
         profile: settings.text("profile").unwrap_or_default().to_owned(),
@@ -265,7 +271,7 @@ pub(crate) fn config(
 /// Changes to an existing session: from flags, and from the user's rules since it last ran.
 pub(crate) fn patch(
     settings: &Settings,
-    speaker: &ModelClient,
+    client: &ModelClient,
     now: &Config,
     attended: Option<bool>,
 ) -> anyhow::Result<Option<ConfigPatch>> {
@@ -274,7 +280,7 @@ pub(crate) fn patch(
     } else {
         &now.model
     };
-    let whole = config(settings, speaker, model.to_owned(), false)?;
+    let whole = config(settings, client, model.to_owned(), false)?;
     let patch = ConfigPatch {
         // A configured price applies at once; a built-in price stays as it was when the model was
         // chosen.
@@ -326,23 +332,20 @@ pub(crate) fn keepable(
 }
 
 /// The configured model, or the only one that can be found.
-pub(crate) async fn model(
-    settings: &mut Settings,
-    speaker: &ModelClient,
-) -> anyhow::Result<String> {
+pub(crate) async fn model(settings: &mut Settings, client: &ModelClient) -> anyhow::Result<String> {
     if let Some(model) = settings.text("model") {
         if model == BRIDGE_MODEL {
             return Err(usage(
                 "to work with any chat by copy and paste, use: dunnock bridge new \"...\"",
             ));
         }
-        speaker.knows(model).map_err(usage)?;
+        client.knows(model).map_err(usage)?;
         return Ok(model.to_owned());
     }
     if let Some(model) = model_by_key(settings) {
         return Ok(model);
     }
-    let found = local_models(speaker).await;
+    let found = local_models(client).await;
     match found.as_slice() {
         [one] => {
             output::note(&format!("using {one}, the only model found on this machine"));
@@ -383,10 +386,10 @@ pub(crate) fn model_by_key(settings: &mut Settings) -> Option<String> {
 }
 
 /// Models of servers on this machine, queried over loopback.
-pub(crate) async fn local_models(speaker: &ModelClient) -> Vec<String> {
+pub(crate) async fn local_models(client: &ModelClient) -> Vec<String> {
     let mut found = Vec::new();
-    for provider in speaker.providers().iter().filter(|p| p.is_local()) {
-        if let Ok(models) = speaker.models(provider, Duration::from_millis(400)).await {
+    for provider in client.providers().iter().filter(|p| p.is_local()) {
+        if let Ok(models) = client.models(provider, Duration::from_millis(400)).await {
             found.extend(models.iter().map(|m| format!("{}/{m}", provider.name)));
         }
     }

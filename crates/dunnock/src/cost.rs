@@ -23,7 +23,7 @@ pub(crate) async fn run(
         run::given(data, Vec::new()),
     )?;
     let open = compose::open(&settings, None).await?;
-    let session = run::meant(&open, id.as_deref(), None).await?;
+    let session = run::find_session(&open, id.as_deref(), None).await?;
     show(&open, &session, json).await?;
     Ok(ExitCode::SUCCESS)
 }
@@ -34,19 +34,19 @@ pub(crate) async fn show(
     session: &SessionId,
     json: bool,
 ) -> anyhow::Result<()> {
-    let log = open.world.log.as_ref();
+    let log = open.ports.log.as_ref();
     let rows = steps(log, session).await?;
-    let seen = Seen::read(&open.world, session).await?;
-    let today = open.world.clock.now().0.div_euclid(DAY);
+    let seen = Seen::read(&open.ports, session).await?;
+    let today = open.ports.clock.now().0.div_euclid(DAY);
     let all = day(log, today).await?;
     let held = log.ledger(today).await?.micros.max(0).cast_unsigned();
-    let date = output::time(open.world.clock.now()).get(..10).unwrap_or_default().to_owned();
+    let date = output::time(open.ports.clock.now()).get(..10).unwrap_or_default().to_owned();
     if json {
         for (name, cost) in &rows {
             output::line(&row(json!({"step": name}), cost).to_string());
         }
         output::line(&row(json!({"session": session.as_str()}), &seen.tally.total).to_string());
-        let budget = open.world.day_budget.map(|micros| micros as f64 / 1e6);
+        let budget = open.ports.day_budget.map(|micros| micros as f64 / 1e6);
         let whole = json!({"day": date, "budget_usd": budget, "used_or_held_usd": budget.map(|_| held as f64 / 1e6)});
         output::line(&row(whole, &all).to_string());
         return Ok(());
@@ -65,7 +65,7 @@ pub(crate) async fn show(
         output::id(session),
         seen.state.config.model
     ));
-    if let Some(budget) = open.world.day_budget {
+    if let Some(budget) = open.ports.day_budget {
         output::aside(&format!(
             "daily budget: {} of {} used or reserved",
             output::usd(held),

@@ -9,7 +9,7 @@ use dunnock_proto::{
 };
 
 /// Describes an event; `None` for events that do not concern the user.
-pub(crate) fn told(record: &Record) -> Option<String> {
+pub(crate) fn describe_event(record: &Record) -> Option<String> {
     let event = match record.decode() {
         Decoded::Known(event) => event,
         Decoded::Unknown(why) => {
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_call_is_told_by_what_it_is_about() {
-        let told = |tool: &str, args: serde_json::Value| {
+        let gist_of = |tool: &str, args: serde_json::Value| {
             gist(&CallPart {
                 id: "c".into(),
                 tool: tool.into(),
@@ -279,14 +279,14 @@ mod tests {
         };
         let patch = "*** Begin Patch\n*** Add File: a.txt\n+x\n*** Update File: b\n*** Move to: \
                      c\n-x\n+y\n*** End Patch";
-        assert_eq!(told("apply_patch", serde_json::json!({ "patch": patch })), "a.txt, b, c");
-        assert_eq!(told("move_file", serde_json::json!({"path": "a", "to": "b"})), "a to b");
-        assert_eq!(told("git_status", serde_json::json!({})), "");
+        assert_eq!(gist_of("apply_patch", serde_json::json!({ "patch": patch })), "a.txt, b, c");
+        assert_eq!(gist_of("move_file", serde_json::json!({"path": "a", "to": "b"})), "a to b");
+        assert_eq!(gist_of("git_status", serde_json::json!({})), "");
         assert_eq!(
-            told("git_diff", serde_json::json!({"path": "src", "commit": "HEAD~1"})),
+            gist_of("git_diff", serde_json::json!({"path": "src", "commit": "HEAD~1"})),
             "HEAD~1 src"
         );
         // What cannot be read is shown as it is.
-        assert!(told("apply_patch", serde_json::json!({"patch": "x"})).contains("patch"));
+        assert!(gist_of("apply_patch", serde_json::json!({"patch": "x"})).contains("patch"));
     }
 }

@@ -73,7 +73,7 @@ pub(crate) async fn run(data: Option<PathBuf>, json: bool) -> anyhow::Result<Exi
     confined(&mut report, &settings);
     model(&mut report, settings).await;
     program(&mut report, "shell", "bash", "commands run with sh instead");
-    program(&mut report, "git", "git", "agents often use it; Dunnock does not need it");
+    program(&mut report, "git", "git", "the git tools do not work without it");
     Ok(if report.bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -122,9 +122,9 @@ async fn store(report: &mut Report, settings: &crate::settings::Settings) {
         ),
         Err(error) => report.say(Sign::Bad, "sessions", &error.to_string()),
     }
-    if let Some(keeper) = compose::keeper(settings, &dir, None) {
+    if let Some(checkpoints) = compose::checkpoints(settings, &dir, None) {
         let most = settings.count("checkpoint_mb").unwrap_or(0);
-        let size = output::number(keeper.size().div_ceil(1 << 20));
+        let size = output::number(checkpoints.size().div_ceil(1 << 20));
         report.say(
             Sign::Ok,
             "undo",
@@ -166,16 +166,16 @@ fn size_of(dir: &Path) -> u64 {
 }
 
 async fn model(report: &mut Report, mut settings: crate::settings::Settings) {
-    let speaker = match compose::speaker(&settings) {
-        Ok(speaker) => speaker,
+    let client = match compose::client(&settings) {
+        Ok(client) => client,
         Err(error) => return report.say(Sign::Bad, "model", &format!("{error:#}")),
     };
-    let model = match compose::model(&mut settings, &speaker).await {
+    let model = match compose::model(&mut settings, &client).await {
         Ok(model) => model,
         Err(error) => return report.say(Sign::Bad, "model", &format!("{error:#}")),
     };
     let (name, wanted) = model.split_once('/').unwrap_or((&model, ""));
-    let Some(provider) = speaker.providers().iter().find(|p| p.name == name) else {
+    let Some(provider) = client.providers().iter().find(|p| p.name == name) else {
         return report.say(
             Sign::Bad,
             "model",
@@ -185,7 +185,7 @@ async fn model(report: &mut Report, mut settings: crate::settings::Settings) {
             ),
         );
     };
-    match speaker.models(provider, Duration::from_secs(5)).await {
+    match client.models(provider, Duration::from_secs(5)).await {
         Ok(models) if models.iter().any(|m| m == wanted) => {
             report.say(Sign::Ok, "model", &format!("{model} is available"))
         }

@@ -85,10 +85,10 @@ pub(crate) struct Seen {
 
 impl Seen {
     /// Reads the log of the session so far.
-    pub(crate) async fn read(world: &Ports, session: &SessionId) -> anyhow::Result<Self> {
-        let Loaded { state, .. } = load(world.log.as_ref(), session).await?;
+    pub(crate) async fn read(ports: &Ports, session: &SessionId) -> anyhow::Result<Self> {
+        let Loaded { state, .. } = load(ports.log.as_ref(), session).await?;
         let mut tally = Tally::default();
-        world
+        ports
             .log
             .read(session, 0, &mut |record| {
                 if let Decoded::Known(event) = record.decode() {
@@ -122,8 +122,8 @@ impl Seen {
     /// Nothing is running; the session rests or waits.
     fn settled(&self) -> bool {
         let s = &self.state;
-        let Some(seat) = s.owner else { return true };
-        !s.stopping && wanted(s, seat.owner).iter().all(Effect::parked)
+        let Some(current) = s.owner else { return true };
+        !s.stopping && wanted(s, current.owner).iter().all(Effect::parked)
     }
 
     /// Nothing is running, and nothing waits.
@@ -132,11 +132,11 @@ impl Seen {
     }
 
     /// Whether the files are still those that the last checks verified.
-    pub(crate) async fn fresh(&self, world: &Ports) -> Freshness {
+    pub(crate) async fn fresh(&self, ports: &Ports) -> Freshness {
         if self.state.proof != Proof::Proven {
             return Freshness::Yes;
         }
-        let (Some(files), Some(workspace)) = (&world.files, &self.state.workspace) else {
+        let (Some(files), Some(workspace)) = (&ports.files, &self.state.workspace) else {
             return Freshness::Yes;
         };
         let Some(trees) = self.tally.proven_trees() else { return Freshness::Stale };
@@ -151,7 +151,7 @@ impl Seen {
 
 /// What is needed to follow a session, apart from the connection.
 pub(crate) struct Drive {
-    pub(crate) world: Ports,
+    pub(crate) ports: Ports,
     pub(crate) session: SessionId,
     pub(crate) seen: Seen,
     pub(crate) view: View,
@@ -179,10 +179,10 @@ enum Over {
 
 impl Drive {
     /// Follows the session until it rests, or waits for someone who is not here.
-    pub(crate) async fn go(mut self, mut door: Connection) -> anyhow::Result<ExitCode> {
-        match self.watch(&mut door).await {
+    pub(crate) async fn go(mut self, mut connection: Connection) -> anyhow::Result<ExitCode> {
+        match self.watch(&mut connection).await {
             Ok(over) => {
-                door.close().await;
+                connection.close().await;
                 match over {
                     Over::Settled { stopped } => self.finish(stopped).await,
                     Over::Left => {
@@ -227,8 +227,8 @@ impl Drive {
     /// reply.
     fn stays(&self, drives: bool) -> bool {
         let s = &self.seen.state;
-        let carried = s.awaiting_reply().is_some() && s.questions.is_empty();
-        carried
+        let awaiting_inbox = s.awaiting_reply().is_some() && s.questions.is_empty();
+        awaiting_inbox
             && match self.carrying {
                 Carrying::Leaves => !drives,
                 Carrying::Waits { .. } => true,
@@ -238,12 +238,12 @@ impl Drive {
             }
     }
 
-    async fn watch(&mut self, door: &mut Connection) -> anyhow::Result<Over> {
+    async fn watch(&mut self, connection: &mut Connection) -> anyhow::Result<Over> {
         let attended = attended(matches!(self.view, View::Lines(_)));
         let mut person = AskTerminal::new();
         let mut stopped = false;
         loop {
-            let mut summary = door.handle().map(Handle::summary);
+            let mut summary = connection.handle().map(Handle::summary);
             let drives = summary.is_some();
             // Mark the summary as seen: only later changes wake us.
             let now = summary.as_mut().map(|s| s.borrow_and_update().clone());
@@ -270,11 +270,11 @@ impl Drive {
                 person.ask(question.clone());
             }
             tokio::select! {
-                frame = door.next() => self.frame(frame?),
+                frame = connection.next() => self.frame(frame?),
                 () = changed(summary.as_mut()) => {}
                 said = person.said() => match (said, person.asked.take()) {
                     (Some(line), Some(question)) => match ask_terminal::command(&question, &line) {
-                        Ok(command) => match door.send(command).await? {
+                        Ok(command) => match connection.send(command).await? {
                             Ok(seq) => self.upto = seq,
                             Err(refusal) => output::note(&refusal.to_string()),
                         },
@@ -298,7 +298,7 @@ impl Drive {
                     stopped = true;
                     tokio::select! {
                         // A refusal is fine: the session is already at rest.
-                        answer = door.send(Command::Interrupt) => self.upto = answer?.unwrap_or(self.upto),
+                        answer = connection.send(Command::Interrupt) => self.upto = answer?.unwrap_or(self.upto),
                         () = self.signals.next() => self.leave_now(),
                     }
                 }
@@ -317,7 +317,7 @@ impl Drive {
     fn leave_now(&mut self) -> ! {
         let end = Exit { why: ExitReason::Interrupted, exit: 130, error: None };
         self.last_line(&end);
-        self.world.tools.stop_all();
+        self.ports.tools.stop_all();
         std::process::exit(130)
     }
 
@@ -349,7 +349,7 @@ impl Drive {
     /// Reports the result.
     async fn finish(mut self, stopped: bool) -> anyhow::Result<ExitCode> {
         let fresh = tokio::select! {
-            fresh = self.seen.fresh(&self.world) => fresh,
+            fresh = self.seen.fresh(&self.ports) => fresh,
             () = self.signals.next() => self.leave_now(),
         };
         let mut end = exit::end(&self.seen.state, fresh);
@@ -357,7 +357,7 @@ impl Drive {
         // result.
         if self.seen.state.config.planner.is_some()
             && self.seen.tally.answer.trim().is_empty()
-            && let Ok(memory) = read_memory(self.world.log.as_ref(), &self.session).await
+            && let Ok(memory) = read_memory(self.ports.log.as_ref(), &self.session).await
         {
             self.seen.tally.answer = memory.summary();
         }
@@ -385,7 +385,7 @@ impl Drive {
         {
             return;
         }
-        if let Ok(memory) = read_memory(self.world.log.as_ref(), &self.session).await {
+        if let Ok(memory) = read_memory(self.ports.log.as_ref(), &self.session).await {
             output::aside(&output::visible(&memory.summary()));
             output::aside(&format!(
                 "(saved in {}/{})",

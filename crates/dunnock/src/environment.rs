@@ -6,8 +6,8 @@ use crate::{output, paths, trust};
 use dunnock_core::ports::RestorePlan as Way;
 use dunnock_engine::{load, past};
 use dunnock_model::ModelClient;
-use dunnock_proto::SessionId;
-use dunnock_tui::words::{count, first_line, short};
+use dunnock_proto::{SessionId, count};
+use dunnock_tui::words::{first_line, short};
 use dunnock_tui::{HostEvent, Own, SessionRow};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -57,14 +57,14 @@ pub(crate) fn brought(workspace: &Path, trusted: bool) -> Vec<String> {
         dunnock_tools::instructions::find(workspace).into_iter().map(|(name, _)| name).collect();
     if !advice.is_empty() {
         notes.push(format!(
-            "using instructions from {}. Nothing in this folder runs automatically.",
+            "using instructions from {}. Dunnock runs nothing in it by itself.",
             advice.join(", ")
         ));
     }
     if trust::brings(workspace).is_some() && !trusted {
         notes.push(
-            "this folder has its own settings, which do not apply yet. Show and trust them: \
-             dunnock trust"
+            "this folder has its own settings, which do not apply yet. Read .dunnock first; to \
+             trust it: dunnock trust"
                 .into(),
         );
     }
@@ -136,16 +136,16 @@ pub(crate) fn files(folder: &Path) -> Vec<String> {
 }
 
 /// Models that can be used now: of local servers, and of providers whose key is set.
-pub(crate) async fn models(speaker: &ModelClient) -> Vec<String> {
+pub(crate) async fn models(client: &ModelClient) -> Vec<String> {
     let mut all = Vec::new();
-    for provider in speaker.providers() {
+    for provider in client.providers() {
         let keyless = provider.key_env.is_some() && provider.key.is_none();
         let far = provider.base_url.starts_with("https:");
         if keyless && far {
             continue;
         }
         let within = if far { Duration::from_secs(5) } else { Duration::from_millis(500) };
-        if let Ok(models) = speaker.models(provider, within).await {
+        if let Ok(models) = client.models(provider, within).await {
             all.extend(models.into_iter().map(|model| format!("{}/{model}", provider.name)));
         }
     }
@@ -168,8 +168,8 @@ pub(crate) async fn sessions(
     words: &str,
     most: u32,
 ) -> anyhow::Result<Vec<SessionRow>> {
-    let log = open.world.log.as_ref();
-    let now = open.world.clock.now().0;
+    let log = open.ports.log.as_ref();
+    let now = open.ports.clock.now().0;
     let mut holding: BTreeMap<SessionId, String> = BTreeMap::new();
     if !words.trim().is_empty() {
         let _ = log.index(None).await;
@@ -196,15 +196,15 @@ pub(crate) async fn row(
     open: &Composed,
     session: &SessionId,
 ) -> anyhow::Result<dunnock_core::ports::Listed> {
-    let row = open.world.log.listed(session).await?;
+    let row = open.ports.log.listed(session).await?;
     row.ok_or_else(|| anyhow::anyhow!("there is no session {session}"))
 }
 
 /// Describes the files that have changed since the last checkpoint.
 pub(crate) async fn changed_since(open: &Composed, session: &SessionId) -> Option<String> {
-    let keeper = open.keeper.as_ref()?;
-    let folder = load(open.world.log.as_ref(), session).await.ok()?.state.workspace?;
-    let past = past(open.world.log.as_ref(), session).await.ok()?;
+    let checkpoints = open.checkpoints.as_ref()?;
+    let folder = load(open.ports.log.as_ref(), session).await.ok()?.state.workspace?;
+    let past = past(open.ports.log.as_ref(), session).await.ok()?;
     let last = past.last()?;
     let way = Way {
         session,
@@ -215,7 +215,7 @@ pub(crate) async fn changed_since(open: &Composed, session: &SessionId) -> Optio
         theirs: &[],
         force: true,
     };
-    let look = keeper.preview(way).await;
+    let look = checkpoints.preview(way).await;
     let changed: Vec<String> = look
         .ok()?
         .changes

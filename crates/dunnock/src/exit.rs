@@ -97,7 +97,7 @@ pub(crate) fn end(s: &State, fresh: Freshness) -> Exit {
                     "the plan has no actions left, but the checks fail".into()
                 }
                 Proof::Failed | Proof::None => {
-                    let times = dunnock_tui::words::count(s.config.verify_tries as usize, "time");
+                    let times = dunnock_proto::count(s.config.verify_tries, "time");
                     format!("verification failed {times} (the limit)")
                 }
             }),
@@ -110,7 +110,10 @@ pub(crate) fn end(s: &State, fresh: Freshness) -> Exit {
         (_, Some(Ended::Limit)) => Exit {
             why: ExitReason::Limit,
             exit: 4,
-            error: Some(format!("the limit of {} steps was reached", s.config.max_steps)),
+            error: Some(format!(
+                "the limit of {} was reached",
+                dunnock_proto::count(s.config.max_steps, "step")
+            )),
         },
         (_, Some(Ended::Budget)) => Exit {
             why: ExitReason::Limit,

@@ -148,7 +148,7 @@ pub(crate) const KEYS: &[Key] = &[
         Kind::List,
         None,
         Untrusted::No,
-        "files in the workspace that no tool may access: secrets/**",
+        "files in the workspace that tools may not access, nor commands at level A: secrets/**",
     ),
     key(
         "check",

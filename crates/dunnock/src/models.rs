@@ -14,10 +14,10 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
         false,
         run::given(data, Vec::new()),
     )?;
-    let speaker = compose::speaker(&settings)?;
+    let client = compose::client(&settings)?;
     let chosen = settings.text("model").unwrap_or_default().to_owned();
     let mut any = false;
-    for provider in speaker.providers() {
+    for provider in client.providers() {
         let name = &provider.name;
         let keyless = provider.key_env.is_some() && provider.key.is_none();
         let far = provider.base_url.starts_with("https:");
@@ -27,7 +27,7 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
             (true, true) => {
                 Err(format!("no key: set {}", provider.key_env.as_deref().unwrap_or_default()))
             }
-            _ => speaker.models(provider, Duration::from_secs(if far { 10 } else { 2 })).await,
+            _ => client.models(provider, Duration::from_secs(if far { 10 } else { 2 })).await,
         };
         match asked {
             Ok(models) => {
@@ -98,8 +98,8 @@ pub(crate) async fn check(
     let flags = model.into_iter().map(|model| ("model", Value::Text(model))).collect();
     let mut settings =
         paths::settings(paths::workspace(None).ok().as_deref(), false, run::given(data, flags))?;
-    let speaker = compose::speaker(&settings)?;
-    let model = compose::model(&mut settings, &speaker).await?;
+    let client = compose::client(&settings)?;
+    let model = compose::model(&mut settings, &client).await?;
     if !json {
         output::aside(&format!("checking {model}; this takes up to two minutes"));
     }
@@ -123,11 +123,11 @@ pub(crate) async fn check(
         }
     };
     let today = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
-    let checked = match speaker.check(&model, &today, &mut tell).await {
+    let checked = match client.check(&model, &today, &mut tell).await {
         Ok(checked) => checked,
         Err(why) => anyhow::bail!("{model} cannot be checked: {why}"),
     };
-    let path = speaker.profiles().put(&checked.profile).map_err(|why| anyhow::anyhow!(why))?;
+    let path = client.profiles().put(&checked.profile).map_err(|why| anyhow::anyhow!(why))?;
     let path = path.map_or_else(String::new, |path| path.display().to_string());
     let calls = !checked.probes.iter().any(|p| p.name == "calls" && p.verdict == Verdict::No);
     let end = if calls { ExitCode::SUCCESS } else { ExitCode::FAILURE };

@@ -166,10 +166,10 @@ pub(crate) async fn open(dir: &Path) -> anyhow::Result<Sqlite> {
     })?;
     if let Some(salvaged) = &opened.salvaged {
         crate::output::note(&format!(
-            "the session database was damaged ({}) and was rebuilt: {} sessions complete, {} \
+            "the session database was damaged ({}) and was rebuilt: {} complete, {} \
              partial. The damaged database is in {}",
             salvaged.why,
-            salvaged.whole,
+            dunnock_proto::count(salvaged.whole, "session"),
             salvaged.partly,
             salvaged.kept_in.display()
         ));

@@ -42,12 +42,12 @@ fn one(path: &Path) -> Result<Blob, String> {
 
 /// Stores images with a session and returns their hashes for the prompt.
 pub(crate) async fn keep(
-    world: &Ports,
+    ports: &Ports,
     session: &SessionId,
     pictures: &[Blob],
 ) -> anyhow::Result<Vec<Hash>> {
     for picture in pictures {
-        world.log.keep(session, picture).await?;
+        ports.log.keep(session, picture).await?;
     }
     Ok(pictures.iter().map(|picture| picture.hash).collect())
 }

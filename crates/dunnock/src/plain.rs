@@ -8,6 +8,7 @@ use dunnock_core::{Question, State};
 use dunnock_model::{InboxState, brought};
 use dunnock_proto::{
     Delta, Event, Finished, Isolation, Mode, Outcome, Part, Partial, QuestionId, SessionId, Step,
+    count,
 };
 use std::io::IsTerminal as _;
 
@@ -211,7 +212,7 @@ impl Plain {
             let lines: Vec<&str> = shown.lines().filter(|l| *l != "(no output)").collect();
             let hidden = lines.len().saturating_sub(OUTPUT);
             if hidden > 0 {
-                self.quiet(&format!("  │ ... {hidden} more lines"));
+                self.quiet(&format!("  │ ... {}", count(hidden, "more line")));
             }
             for line in lines.iter().skip(hidden) {
                 self.quiet(&format!("  │ {}", output::short(line, 200)));
@@ -220,27 +221,28 @@ impl Plain {
             return self.quiet(&format!("  └ {word}{time}"));
         }
         let what = output::short(&output::one_line(&gist(&call.part)), 100);
-        let mut told = format!("• {tool}  {what}\n");
+        let mut text = format!("• {tool}  {what}\n");
         if ok {
             let first = e.shown.lines().next().unwrap_or_default();
             let rest: Vec<&str> = e.shown.lines().skip(1).collect();
             // Show the changed lines of an edit; of other calls, only the number of lines.
             let shown = if e.diff.is_some() { OUTPUT } else { 0 };
             for line in rest.iter().take(shown) {
-                told.push_str(&format!("  │ {}\n", output::short(&output::visible(line), 200)));
+                text.push_str(&format!("  │ {}\n", output::short(&output::visible(line), 200)));
             }
             let more = rest.len().saturating_sub(shown);
-            let more = if more > 0 { format!(" (+{more} lines)") } else { String::new() };
-            told.push_str(&format!(
+            let more =
+                if more > 0 { format!(" (+{})", count(more, "line")) } else { String::new() };
+            text.push_str(&format!(
                 "  └ {}{more}{time}",
                 output::short(&output::one_line(first), 120)
             ));
         } else {
             let why = output::one_line(&e.shown);
             let why = output::short(why.strip_prefix("not run: ").unwrap_or(&why), 200);
-            told.push_str(&format!("  └ {}: {why}", describe::outcome(&e.outcome)));
+            text.push_str(&format!("  └ {}: {why}", describe::outcome(&e.outcome)));
         }
-        self.quiet(&told);
+        self.quiet(&text);
     }
 
     pub(crate) fn delta(&mut self, delta: &Delta) {

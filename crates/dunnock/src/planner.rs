@@ -22,10 +22,10 @@ pub(crate) fn plan(settings: &Settings, config: &mut Config, workspace: &Path, t
 }
 
 /// Refuses `--planner` where it is not supported, instead of ignoring it.
-pub(crate) fn refuse(settings: &Settings, door: &str) -> anyhow::Result<()> {
+pub(crate) fn refuse(settings: &Settings, connection: &str) -> anyhow::Result<()> {
     if wanted(settings) && settings.flagged("planner") {
         return Err(usage(format!(
-            "--planner does not work with {door}; use: dunnock run --planner \"...\""
+            "--planner does not work with {connection}; use: dunnock run --planner \"...\""
         )));
     }
     Ok(())

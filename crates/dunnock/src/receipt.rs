@@ -9,7 +9,7 @@ use crate::exit::Freshness;
 use crate::lines::Checked;
 use crate::tally::Verdict;
 use crate::{compose, describe, output};
-use dunnock_core::ports::Window;
+use dunnock_core::ports::{Checkpoints, Window};
 use dunnock_engine::past;
 use dunnock_proto::{Decoded, Event, SessionId};
 use schemars::JsonSchema;
@@ -178,7 +178,7 @@ impl Gathered {
 
 impl Receipt {
     async fn of(open: &compose::Composed, session: &SessionId) -> anyhow::Result<Self> {
-        let (events, chain) = dunnock_engine::check_chain(open.world.log.as_ref(), session).await?;
+        let (events, chain) = dunnock_engine::check_chain(open.ports.log.as_ref(), session).await?;
         let mut gathered = Gathered::default();
         let each = &mut |record: dunnock_proto::Record| {
             if let Decoded::Known(event) = record.decode() {
@@ -186,15 +186,15 @@ impl Receipt {
             }
             true
         };
-        open.world.log.read(session, 0, each).await?;
-        let seen = Seen::read(&open.world, session).await?;
+        open.ports.log.read(session, 0, each).await?;
+        let seen = Seen::read(&open.ports, session).await?;
         // A missing folder does not count as changed: what was proven stays proven.
         let there = seen
             .state
             .workspace
             .as_deref()
             .is_some_and(|folder| std::path::Path::new(folder).is_dir());
-        let fresh = if there { seen.fresh(&open.world).await } else { Freshness::Yes };
+        let fresh = if there { seen.fresh(&open.ports).await } else { Freshness::Yes };
         let (began, ended) = gathered.times.unwrap_or_default();
         let (tally, used) = (&seen.tally, seen.tally.total.usage);
         Ok(Self {
@@ -257,9 +257,9 @@ impl Receipt {
             self.base.as_deref().map_or_else(String::new, |base| format!(", on commit `{base}`"));
         let _ = writeln!(
             text,
-            "\n{} steps with {models}{base}; {} tokens sent ({} cached), {} received, {money}; \
+            "\n{} with {models}{base}; {} tokens sent ({} cached), {} received, {money}; \
              state: {}.\n",
-            self.steps,
+            dunnock_proto::count(self.steps, "step"),
             output::number(self.tokens_in),
             output::number(self.tokens_cached),
             output::number(self.tokens_out),
@@ -334,8 +334,8 @@ impl Receipt {
         }
         let _ = writeln!(
             text,
-            "\n---\n{} events, from {} to {}, chain `{}` · dunnock {}{}",
-            self.events,
+            "\n---\n{}, from {} to {}, chain `{}` · dunnock {}{}",
+            dunnock_proto::count(self.events, "event"),
             self.began,
             self.ended,
             self.chain,
@@ -371,13 +371,12 @@ async fn changes(
     session: &SessionId,
     seen: &Seen,
 ) -> Option<Vec<Changed>> {
-    let (keeper, s) = (open.keeper.as_ref()?, &seen.state);
+    let (checkpoints, s) = (open.checkpoints.as_ref()?, &seen.state);
     let (first, last, folder) = (s.first.clone()?, s.tree.clone()?, s.workspace.as_deref()?);
-    let (ours, _) = past(open.world.log.as_ref(), session).await.ok()?.since_first();
+    let (ours, _) = past(open.ports.log.as_ref(), session).await.ok()?.since_first();
     let between: Window = (first.clone(), last.clone());
-    let checkpoints: &dyn dunnock_core::ports::Checkpoints = keeper.as_ref();
-    let mine = checkpoints.changed(folder, &between, &ours).await.ok()?;
-    let all = keeper.compare(folder, first, last).await.ok()?;
+    let mine = Checkpoints::changed(checkpoints.as_ref(), folder, &between, &ours).await.ok()?;
+    let all = checkpoints.compare(folder, first, last).await.ok()?;
     let ours = all
         .into_iter()
         .filter(|change| mine.contains(&format!("{} ({})", change.path, change.how)));

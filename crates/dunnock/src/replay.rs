@@ -4,7 +4,7 @@ use crate::settings::Settings;
 use crate::{compose, output};
 use dunnock_core::ports::{Checkpoints as _, Model, WorkspaceCopy};
 use dunnock_engine::{Difference, ReplayPorts, load, replay};
-use dunnock_proto::{Isolation, Sandbox, SessionId};
+use dunnock_proto::{Isolation, Sandbox, SessionId, count};
 use serde_json::json;
 use std::io;
 use std::path::Path;
@@ -30,14 +30,14 @@ pub(crate) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let copy = if how.log { Err("--log".to_owned()) } else { copy(open, settings, session).await };
     let again = copy.as_ref().ok().map(|copy| ReplayPorts {
-        tools: open.world.tools.as_ref(),
-        model: open.speaker.as_ref() as &dyn Model,
+        tools: open.ports.tools.as_ref(),
+        model: open.client.as_ref() as &dyn Model,
         folder: copy.path(),
-        level: open.world.level,
+        level: open.ports.level,
     });
     let ran = again.is_some();
-    let mut done = replay(open.world.log.as_ref(), session, again).await?;
-    open.world.tools.close(session).await;
+    let mut done = replay(open.ports.log.as_ref(), session, again).await?;
+    open.ports.tools.close(session).await;
     if let Ok(copy) = &copy
         && done.differences.is_empty()
         && done.passed_over == 0
@@ -46,11 +46,11 @@ pub(crate) async fn run(
     }
     let same = done.differences.is_empty();
     if how.json {
-        let told = |d: &Difference| json!({"seq": d.seq, "what": d.what, "recorded": d.recorded, "now": d.now});
+        let describe = |d: &Difference| json!({"seq": d.seq, "what": d.what, "recorded": d.recorded, "now": d.now});
         output::line(
             &json!({
                 "session": session.as_str(), "same": same, "ran": ran, "events": done.facts, "requests": done.requests,
-                "calls": done.calls, "passed_over": done.passed_over, "first": done.differences.first().map(told),
+                "calls": done.calls, "passed_over": done.passed_over, "first": done.differences.first().map(describe),
                 "differences": done.differences.len(),
             })
             .to_string(),
@@ -67,9 +67,11 @@ pub(crate) async fn run(
             Ok(_) => String::new(),
             Err(why) => format!(" (nothing was run: {why})"),
         };
-        let (facts, requests, calls) = (done.facts, done.requests, done.calls);
         output::aside(&format!(
-            "{facts} events recomputed, {requests} requests rebuilt, {calls} calls rerun{not}"
+            "{} recomputed, {} rebuilt, {} rerun{not}",
+            count(done.facts, "event"),
+            count(done.requests, "request"),
+            count(done.calls, "call")
         ));
         match done.differences.split_first() {
             None => output::line("no differences"),
@@ -98,11 +100,12 @@ async fn copy(
     session: &SessionId,
 ) -> Result<Box<dyn WorkspaceCopy>, String> {
     let state =
-        load(open.world.log.as_ref(), session).await.map_err(|error| error.to_string())?.state;
-    let keeper = open.keeper.clone().ok_or("checkpoints are not supported on this system")?;
+        load(open.ports.log.as_ref(), session).await.map_err(|error| error.to_string())?.state;
+    let checkpoints =
+        open.checkpoints.clone().ok_or("checkpoints are not supported on this system")?;
     let first = state.first.clone().ok_or("the session has no checkpoint of its files")?;
     open.confine(settings, Sandbox::Auto);
-    if open.world.level == Isolation::D {
+    if open.ports.level == Isolation::D {
         return Err(
             "there is no sandbox here, and recorded commands are not rerun without one".into()
         );
@@ -111,7 +114,7 @@ async fn copy(
     if !Path::new(folder).is_dir() {
         return Err(format!("its folder {folder} does not exist"));
     }
-    let copy = keeper.copy(folder, &first).await?;
+    let copy = checkpoints.copy(folder, &first).await?;
     let own = Path::new(folder).join(".git");
     if own.is_dir() {
         take_along(&own, &Path::new(copy.path()).join(".git"))
@@ -141,12 +144,13 @@ async fn files(
     session: &SessionId,
     folder: &str,
 ) -> anyhow::Result<Option<Difference>> {
-    let state = load(open.world.log.as_ref(), session).await?.state;
-    let (Some(keeper), Some(last), Some(workspace)) = (&open.keeper, &state.tree, &state.workspace)
+    let state = load(open.ports.log.as_ref(), session).await?.state;
+    let (Some(checkpoints), Some(last), Some(workspace)) =
+        (&open.checkpoints, &state.tree, &state.workspace)
     else {
         return Ok(None);
     };
-    let then = keeper.copy(workspace, last).await.map_err(|why| anyhow::anyhow!("{why}"))?;
+    let then = checkpoints.copy(workspace, last).await.map_err(|why| anyhow::anyhow!("{why}"))?;
     let differs = differs(Path::new(then.path()), Path::new(folder), Path::new(""))?;
     Ok(differs.map(|(path, recorded, now)| Difference {
         seq: state.seq,

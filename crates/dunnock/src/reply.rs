@@ -9,10 +9,9 @@ use crate::plain::{MOST_SHOWN, ways_on};
 use crate::{compose, output, paths, rules, run, sessions};
 use dunnock_core::{Question, State};
 use dunnock_engine::{Submitted, submit_offline};
-use dunnock_proto::QuestionKind;
 use dunnock_proto::{
-    AllowedBy, Answer, CallId, Command, CommandRequest, Decoded, Event, InputId, Outcome, Part,
-    Rule,
+    AllowedBy, Answer, CallId, Command, CommandRequest, Decoded, Event, InputId, Isolation,
+    Outcome, Part, QuestionKind, Rule,
 };
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -66,8 +65,8 @@ async fn at(data: Option<PathBuf>, id: &str) -> anyhow::Result<At> {
         run::given(data, Vec::new()),
     )?;
     let open = compose::open(&settings, None).await?;
-    let session = sessions::find(open.world.log.as_ref(), id).await?;
-    let seen = Seen::read(&open.world, &session).await?;
+    let session = sessions::find(open.ports.log.as_ref(), id).await?;
+    let seen = Seen::read(&open.ports, &session).await?;
     Ok(At { settings, open, session, seen })
 }
 
@@ -97,7 +96,7 @@ pub(crate) async fn approve(
     let waiting: Vec<(CallId, Question)> =
         s.questions.iter().filter_map(|q| Some((q.kind.approval()?.call, q.clone()))).collect();
     let short = output::id(&at.session).to_owned();
-    let meant: Vec<Question> = match (which, waiting.as_slice()) {
+    let find_session: Vec<Question> = match (which, waiting.as_slice()) {
         (_, []) => return Err(nothing(s, &short)),
         (Which::Only, [(_, one)]) => vec![one.clone()],
         (Which::Only, several) => {
@@ -132,8 +131,8 @@ pub(crate) async fn approve(
             }
         },
     };
-    let count = meant.len();
-    for (n, question) in meant.into_iter().enumerate() {
+    let count = find_session.len();
+    for (n, question) in find_session.into_iter().enumerate() {
         let (answer, note, word) = match &say {
             Say::Yes => (Answer::Yes, None, "approved"),
             Say::Always => {
@@ -249,9 +248,9 @@ async fn leave(
     answer: Answer,
     note: Option<String>,
 ) -> anyhow::Result<()> {
-    let id = InputId::from_random(at.open.world.clock.random());
+    let id = InputId::from_random(at.open.ports.clock.random());
     let command = Command::Reply { question: question.id, hash: question.hash, answer, note };
-    match submit_offline(&at.open.world, &at.session, CommandRequest { id, expect: None, command })
+    match submit_offline(&at.open.ports, &at.session, CommandRequest { id, expect: None, command })
         .await?
     {
         Ok(Submitted::ToOwner(_) | Submitted::Stored(_)) => Ok(()),
@@ -272,7 +271,7 @@ async fn on(at: At, go: bool) -> anyhow::Result<ExitCode> {
         )
         .await;
     }
-    let now = Seen::read(&at.open.world, &at.session).await?.state;
+    let now = Seen::read(&at.open.ports, &at.session).await?.state;
     match now.questions.is_empty() {
         true => output::aside(&format!("saved. To continue: dunnock resume {short}")),
         false => {
@@ -289,7 +288,7 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
     let mut lines: Vec<String> = Vec::new();
     let (mut question, mut diff) = (None, None);
     at.open
-        .world
+        .ports
         .log
         .read(&at.session, 0, &mut |record| {
             let Decoded::Known(event) = record.decode() else { return true };
@@ -349,8 +348,11 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
                     AllowedBy::Harness => "it ran because you asked for this check".into(),
                 }),
                 Event::Finished(e) if e.call == call => {
-                    let level =
-                        e.isolation.map_or(String::new(), |l| format!(", sandbox level {l:?}"));
+                    let level = match e.isolation {
+                        None => String::new(),
+                        Some(Isolation::D) => ", unsandboxed".into(),
+                        Some(level) => format!(", sandbox level {level:?}"),
+                    };
                     let text = match &e.outcome {
                         Outcome::NotRun => format!("it did not run: {}", e.shown),
                         other => format!("{}{level}, {when}", describe::outcome(other)),
@@ -371,7 +373,7 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
     }
     lines.iter().for_each(|line| output::line(&output::visible(line)));
     if let Some(hash) = diff
-        && let Some(text) = at.open.world.log.blob(hash).await?
+        && let Some(text) = at.open.ports.log.blob(hash).await?
     {
         output::line(&output::visible(String::from_utf8_lossy(&text).trim_end()));
     }

@@ -43,13 +43,13 @@ pub(crate) async fn run(
     let pictures = pictures::read(&flags.image)?;
     let mut open = compose::open(&settings, flags.output.as_deref()).await?;
     paths::keeps_its_own(&workspace, &settings)?;
-    let model = compose::model(&mut settings, &open.speaker).await?;
-    let mut config = compose::config(&settings, &open.speaker, model, attended(flags.json))?;
+    let model = compose::model(&mut settings, &open.client).await?;
+    let mut config = compose::config(&settings, &open.client, model, attended(flags.json))?;
     if planner::wanted(&settings) {
         planner::plan(&settings, &mut config, &workspace, &task);
     }
     open.confine(&settings, config.sandbox);
-    compose::keepable(&config, open.world.level, open.world.day_budget)?;
+    compose::keepable(&config, open.ports.level, open.ports.day_budget)?;
     start(open, &workspace, config, (task, pictures), flags, Carrying::Leaves).await
 }
 
@@ -63,7 +63,7 @@ pub(crate) async fn start(
     carrying: Carrying,
 ) -> anyhow::Result<ExitCode> {
     let bridge_folder = config.bridge.as_ref().map(|bridge| bridge.folder.clone());
-    let session = create(&open.world, &workspace.to_string_lossy(), config).await?;
+    let session = create(&open.ports, &workspace.to_string_lossy(), config).await?;
     if let Some(folder) = bridge_folder {
         bridge::claim(Path::new(&folder), &session)?;
         if !flags.json {
@@ -72,16 +72,18 @@ pub(crate) async fn start(
         }
     }
     let mut view = View::new(&session, flags.json);
-    let seen = Seen::read(&open.world, &session).await?;
-    view.begin(&seen.state, open.world.level);
+    let seen = Seen::read(&open.ports, &session).await?;
+    view.begin(&seen.state, open.ports.level);
     // JSON lines include every event, even the first.
     let seen = Seen { state: dunnock_core::State::default(), tally: seen.tally };
     let signals = Signals::new()?;
-    let images = pictures::keep(&open.world, &session, &pictures).await?;
-    let mut door = Connection::open(open.world.clone(), session.clone(), 0).await?;
-    let upto = accepted(door.send(Command::Prompt { text: task, images }).await?)?;
-    let (world, output, ctrl_c) = (open.world, flags.output, CtrlC::Stops);
-    Drive { world, session, seen, view, signals, ctrl_c, carrying, output, upto }.go(door).await
+    let images = pictures::keep(&open.ports, &session, &pictures).await?;
+    let mut connection = Connection::open(open.ports.clone(), session.clone(), 0).await?;
+    let upto = accepted(connection.send(Command::Prompt { text: task, images }).await?)?;
+    let (ports, output, ctrl_c) = (open.ports, flags.output, CtrlC::Stops);
+    Drive { ports, session, seen, view, signals, ctrl_c, carrying, output, upto }
+        .go(connection)
+        .await
 }
 
 fn accepted(answer: Result<u64, dunnock_engine::Refusal>) -> anyhow::Result<u64> {
@@ -89,17 +91,17 @@ fn accepted(answer: Result<u64, dunnock_engine::Refusal>) -> anyhow::Result<u64>
 }
 
 /// The session with this ID, or else the newest in this folder.
-pub(crate) async fn meant(
+pub(crate) async fn find_session(
     open: &compose::Composed,
     id: Option<&str>,
     workspace: Option<&Path>,
 ) -> anyhow::Result<SessionId> {
     if let Some(id) = id {
-        return sessions::find(open.world.log.as_ref(), id).await;
+        return sessions::find(open.ports.log.as_ref(), id).await;
     }
     let workspace = paths::workspace(workspace)?;
     let newest =
-        open.world.log.list(Some(&workspace.to_string_lossy()), 1).await?.into_iter().next();
+        open.ports.log.list(Some(&workspace.to_string_lossy()), 1).await?.into_iter().next();
     newest.map(|row| row.id).with_context(|| {
         format!(
             "there is no session in {} yet. Start one: dunnock run \"...\"",
@@ -117,7 +119,7 @@ pub(crate) async fn resume(
     let here = paths::workspace(flags.cd.as_deref()).ok();
     let settings = paths::settings(here.as_deref(), flags.trust, given(data, flags.settings()))?;
     let open = compose::open(&settings, flags.output.as_deref()).await?;
-    let session = meant(&open, id.as_deref(), flags.cd.as_deref()).await?;
+    let session = find_session(&open, id.as_deref(), flags.cd.as_deref()).await?;
     go_on(open, &settings, session, prompt, flags, Carrying::Leaves).await
 }
 
@@ -134,7 +136,7 @@ pub(crate) async fn go_on(
     if prompt.is_none() && !pictures.is_empty() {
         return Err(usage("--image needs a prompt: --prompt \"...\""));
     }
-    let seen = Seen::read(&open.world, &session).await?;
+    let seen = Seen::read(&open.ports, &session).await?;
     let id = output::id(&session).to_owned();
     if flags.planner && seen.state.config.planner.is_none() {
         return Err(usage(format!(
@@ -166,21 +168,21 @@ pub(crate) async fn go_on(
             bail!("the folder of this session, {folder}, no longer exists. Restore it to continue");
         }
         let now = &seen.state.config;
-        let patch = compose::patch(settings, &open.speaker, now, None)?;
+        let patch = compose::patch(settings, &open.client, now, None)?;
         let config = patch.map_or_else(|| now.as_ref().clone(), |patch| now.with(&patch));
         open.confine(settings, config.sandbox);
-        compose::keepable(&config, open.world.level, open.world.day_budget)?;
-        open.speaker.knows(&config.model).map_err(usage)?;
+        compose::keepable(&config, open.ports.level, open.ports.day_budget)?;
+        open.client.knows(&config.model).map_err(usage)?;
     }
     let mut view = View::new(&session, flags.json);
     let ended = over && prompt.is_none();
-    let then = seen.state.owner.map_or(open.world.level, |seat| seat.level);
-    view.begin(&seen.state, if ended { then } else { open.world.level });
+    let then = seen.state.owner.map_or(open.ports.level, |current| current.level);
+    view.begin(&seen.state, if ended { then } else { open.ports.level });
     let now = seen.state.config.clone();
     let signals = Signals::new()?;
-    let (world, ctrl_c, output, upto) = (open.world.clone(), CtrlC::Stops, flags.output, 0);
+    let (ports, ctrl_c, output, upto) = (open.ports.clone(), CtrlC::Stops, flags.output, 0);
     let mut drive = Drive {
-        world,
+        ports,
         session: session.clone(),
         seen,
         view,
@@ -193,20 +195,21 @@ pub(crate) async fn go_on(
     if over && prompt.is_none() {
         return drive.show_end().await;
     }
-    let images = pictures::keep(&open.world, &session, &pictures).await?;
-    let mut door = Connection::open(open.world.clone(), session, from).await?;
+    let images = pictures::keep(&open.ports, &session, &pictures).await?;
+    let mut connection = Connection::open(open.ports.clone(), session, from).await?;
     // Whether a user can answer depends on the process that drives the session, not on one that
     // watches.
-    let here = door.handle().is_some().then(|| attended(flags.json));
-    if let Some(set) = compose::patch(settings, &open.speaker, &now, here)? {
-        drive.upto = accepted(door.send(Command::Configure { set }).await?)?;
+    let here = connection.handle().is_some().then(|| attended(flags.json));
+    if let Some(set) = compose::patch(settings, &open.client, &now, here)? {
+        drive.upto = accepted(connection.send(Command::Configure { set }).await?)?;
     }
     if let Some(text) = prompt {
-        drive.upto = accepted(door.send(Command::Prompt { text: text.into(), images }).await?)?;
+        drive.upto =
+            accepted(connection.send(Command::Prompt { text: text.into(), images }).await?)?;
     } else if again {
-        drive.upto = accepted(door.send(Command::Run).await?)?;
+        drive.upto = accepted(connection.send(Command::Run).await?)?;
     }
-    drive.go(door).await
+    drive.go(connection).await
 }
 
 pub(crate) async fn attach(
@@ -217,10 +220,11 @@ pub(crate) async fn attach(
     let settings =
         paths::settings(paths::workspace(None).ok().as_deref(), false, given(data, Vec::new()))?;
     let open = compose::open(&settings, None).await?;
-    let session = meant(&open, id.as_deref(), None).await?;
-    let seen = Seen::read(&open.world, &session).await?;
+    let session = find_session(&open, id.as_deref(), None).await?;
+    let seen = Seen::read(&open.ports, &session).await?;
     let signals = Signals::new()?;
-    let Some(door) = Connection::join(open.world.clone(), session.clone(), seen.state.seq).await?
+    let Some(connection) =
+        Connection::join(open.ports.clone(), session.clone(), seen.state.seq).await?
     else {
         let id = output::id(&session);
         bail!(
@@ -229,10 +233,10 @@ pub(crate) async fn attach(
         );
     };
     let mut view = View::new(&session, json);
-    let level = seen.state.owner.map_or(open.world.level, |seat| seat.level);
+    let level = seen.state.owner.map_or(open.ports.level, |current| current.level);
     view.begin(&seen.state, level);
-    let (world, ctrl_c, carrying) = (open.world, CtrlC::Leaves, Carrying::Waits { copy: false });
-    Drive { world, session, seen, view, signals, ctrl_c, carrying, output: None, upto: 0 }
-        .go(door)
+    let (ports, ctrl_c, carrying) = (open.ports, CtrlC::Leaves, Carrying::Waits { copy: false });
+    Drive { ports, session, seen, view, signals, ctrl_c, carrying, output: None, upto: 0 }
+        .go(connection)
         .await
 }

@@ -42,7 +42,7 @@ pub(crate) fn open_at(level: Isolation) -> &'static [&'static str] {
             "mode, owner, times and extended attributes of your files outside can be changed, but \
              not their content",
             "names and sizes of files outside are visible",
-            "commands that do not name a secret file of this folder can still read it",
+            "commands can read files in deny_paths, and secret files of this folder that they do not name",
             "protected files can be changed while a command runs; they are restored afterwards",
         ],
         Isolation::C => &[
@@ -189,7 +189,7 @@ fn show(settings: &Settings, json: bool) -> anyhow::Result<ExitCode> {
 
 /// The requested level, or else the best available.
 #[cfg(target_os = "linux")]
-fn rung(
+fn isolation(
     settings: &Settings,
     data: &std::path::Path,
     given: Option<&str>,
@@ -220,7 +220,7 @@ async fn prove(
     use anyhow::Context as _;
     use dunnock_sandbox::{Opened, ProbeOutcome};
     let data = paths::data_dir(settings)?;
-    let rung = rung(settings, &data, level.as_deref())?;
+    let isolation = isolation(settings, &data, level.as_deref())?;
     let mut layout = layout(settings, &data);
     let exe = std::env::current_exe().context("the path of this program cannot be found")?;
     layout.readable.push(exe.clone());
@@ -228,11 +228,11 @@ async fn prove(
     let base = data.canonicalize().unwrap_or(data).join(format!("prove-{}", std::process::id()));
     // As for tool calls: the network is shared within the session.
     let shares = Some("prove".to_owned());
-    let cage = |work: &std::path::Path| {
-        let (cage, _) = layout.cage(rung, work, Opened::default())?;
-        Ok(dunnock_sandbox::SandboxSpec { shares: shares.clone(), ..cage })
+    let spec = |work: &std::path::Path| {
+        let (spec, _) = layout.spec(isolation, work, Opened::default())?;
+        Ok(dunnock_sandbox::SandboxSpec { shares: shares.clone(), ..spec })
     };
-    let trials = dunnock_sandbox::prove(&exe, &base, &home, bare, cage).await?;
+    let trials = dunnock_sandbox::prove(&exe, &base, &home, bare, spec).await?;
     let word = |came: ProbeOutcome| match came {
         ProbeOutcome::Held(_) => "held",
         ProbeOutcome::Private => "private",
@@ -257,11 +257,11 @@ async fn prove(
                 (t.name.to_owned(), json!({"bare": t.bare.map(word), "sandboxed": word(t.boxed)}))
             })
             .collect();
-        let told = json!({
-            "level": format!("{rung:?}"), "probes": trials.len(), "blocked": held, "open": names(|c| c == ProbeOutcome::Out),
+        let report = json!({
+            "level": format!("{isolation:?}"), "probes": trials.len(), "blocked": held, "open": names(|c| c == ProbeOutcome::Out),
             "private": names(|c| c == ProbeOutcome::Private), "open_bare": bare_open, "each": each,
         });
-        output::line(&told.to_string());
+        output::line(&report.to_string());
     } else {
         let label = |came: ProbeOutcome| match came {
             ProbeOutcome::Held(_) => "blocked",
@@ -284,7 +284,7 @@ async fn prove(
             ));
         }
         output::line(&format!(
-            "level {rung:?}: {} escapes tried, {held} blocked, {private} harmless (nothing \
+            "level {isolation:?}: {} escapes tried, {held} blocked, {private} harmless (nothing \
              outside touched), {out} escaped",
             trials.len()
         ));
@@ -301,8 +301,8 @@ pub(crate) async fn quietly(
     words: Vec<String>,
 ) -> anyhow::Result<()> {
     use dunnock_sandbox::{Bounds, LAUNCH, Launcher, Opened, Run};
-    let rung = rung(settings, data, None)?;
-    let (cage, more) = layout(settings, data).cage(rung, workspace, Opened::default())?;
+    let isolation = isolation(settings, data, None)?;
+    let (spec, more) = layout(settings, data).spec(isolation, workspace, Opened::default())?;
     let env = dunnock_tools::boxed_environment(more);
     let launcher = std::sync::Arc::new(Launcher::new("/proc/self/exe".into(), &[LAUNCH]));
     let null = || {
@@ -315,7 +315,7 @@ pub(crate) async fn quietly(
     let fds = vec![null()?, null()?, null()?];
     let folder = workspace.display().to_string();
     let run =
-        Run { words, folder, env, terminal: false, bounds: Bounds::default(), cage: Some(cage) };
+        Run { words, folder, env, terminal: false, bounds: Bounds::default(), spec: Some(spec) };
     launcher.start(run, fds)?.ended().await;
     Ok(())
 }
@@ -333,9 +333,12 @@ async fn try_it(
     use std::os::fd::AsFd as _;
     let workspace = paths::workspace(None)?;
     let data = paths::data_dir(settings)?;
-    let rung = rung(settings, &data, level.as_deref())?;
-    let (cage, more) =
-        layout(settings, &data).cage(rung, &workspace, Opened { network, ..Opened::default() })?;
+    let isolation = isolation(settings, &data, level.as_deref())?;
+    let (spec, more) = layout(settings, &data).spec(
+        isolation,
+        &workspace,
+        Opened { network, ..Opened::default() },
+    )?;
     let name = words.first().context("the command is empty")?;
     let program = dunnock_tools::found(name);
     let words = std::iter::once(program.display().to_string())
@@ -350,7 +353,7 @@ async fn try_it(
         std::io::stderr().as_fd().try_clone_to_owned()?,
     ];
     let run =
-        Run { words, folder, env, terminal: false, bounds: Bounds::default(), cage: Some(cage) };
+        Run { words, folder, env, terminal: false, bounds: Bounds::default(), spec: Some(spec) };
     let mut running = launcher.start(run, fds)?;
     match running.ended().await {
         Ended::Exited { code, signal, .. } => {

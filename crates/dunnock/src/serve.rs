@@ -54,9 +54,9 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: ServeOptions) -> anyhow::R
     let serving = Arc::new(ServeHost::open(workspace, flags).await?);
     let log = serving.log();
     let picks = serving.clone();
-    let hall = SessionPool::new(log, Box::new(move |folder| picks.world(folder)));
+    let pool = SessionPool::new(log, Box::new(move |folder| picks.ports(folder)));
     let mut signals = Signals::new()?;
-    let server = serve(listeners, hall, serving, keys.clone());
+    let server = serve(listeners, pool, serving, keys.clone());
     let url = format!("http://{}", SocketAddr::new(near(at.ip()), at.port()));
     // The code is in the fragment, which a browser never sends to a server.
     let entry = asked.web.map(|_| format!("{url}/#code={}", keys.code()));

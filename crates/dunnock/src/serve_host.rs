@@ -50,7 +50,7 @@ impl ServeHost {
     }
 
     pub(crate) fn log(&self) -> Arc<dyn Log> {
-        self.base.world.log.clone()
+        self.base.ports.log.clone()
     }
 
     /// The adapters for a folder.
@@ -78,8 +78,8 @@ impl ServeHost {
     }
 
     /// The ports for a folder.
-    pub(crate) fn world(&self, folder: &str) -> Result<Ports, String> {
-        self.work(Path::new(folder)).map(|work| work.world).map_err(|error| format!("{error:#}"))
+    pub(crate) fn ports(&self, folder: &str) -> Result<Ports, String> {
+        self.work(Path::new(folder)).map(|work| work.ports).map_err(|error| format!("{error:#}"))
     }
 
     fn place(&self, given: Option<&str>) -> Result<PathBuf, Refusal> {
@@ -99,15 +99,15 @@ impl ServeHost {
         let trusted = crate::trust::is_trusted(&folder);
         let mut settings = self.of(&folder).map_err(conflict)?;
         let work = self.work(&folder).map_err(conflict)?;
-        let (model, missing) = match compose::model(&mut settings, &work.speaker).await {
-            Ok(model) => match work.speaker.knows(&model) {
+        let (model, missing) = match compose::model(&mut settings, &work.client).await {
+            Ok(model) => match work.client.knows(&model) {
                 Ok(()) => (Some(model), Vec::new()),
                 Err(why) => (None, vec![why]),
             },
             Err(_) => (None, environment::without_model()),
         };
         let level =
-            if settings.sandbox() == Sandbox::Off { Isolation::D } else { work.world.level };
+            if settings.sandbox() == Sandbox::Off { Isolation::D } else { work.ports.level };
         let own = |own: dunnock_tui::Own| CustomCommand {
             name: own.name,
             description: own.about,
@@ -139,9 +139,9 @@ impl ServeHost {
             let work = self.work(&folder)?;
             let model = match &set.model {
                 Some(model) => model.clone(),
-                None => compose::model(&mut settings, &work.speaker).await?,
+                None => compose::model(&mut settings, &work.client).await?,
             };
-            let mut config = compose::config(&settings, &work.speaker, model, true)?;
+            let mut config = compose::config(&settings, &work.client, model, true)?;
             if settings.origin("max_steps").as_deref() == Some("default") {
                 config.max_steps = STEPS;
             }
@@ -154,14 +154,14 @@ impl ServeHost {
     }
 
     fn keepable(&self, work: &Composed, config: &Config) -> anyhow::Result<()> {
-        work.speaker.knows(&config.model).map_err(|why| anyhow::anyhow!(why))?;
-        let level = if config.sandbox == Sandbox::Off { Isolation::D } else { work.world.level };
-        compose::keepable(config, level, work.world.day_budget)
+        work.client.knows(&config.model).map_err(|why| anyhow::anyhow!(why))?;
+        let level = if config.sandbox == Sandbox::Off { Isolation::D } else { work.ports.level };
+        compose::keepable(config, level, work.ports.day_budget)
     }
 
     async fn at(&self, session: &SessionId) -> anyhow::Result<SessionHistory> {
         let folder =
-            self.base.world.log.listed(session).await?.map(|row| row.workspace).unwrap_or_default();
+            self.base.ports.log.listed(session).await?.map(|row| row.workspace).unwrap_or_default();
         SessionHistory::of(self.work(Path::new(&folder))?, session.clone()).await
     }
 
@@ -174,7 +174,7 @@ impl ServeHost {
             );
         }
         let folder = self.workspace.to_string_lossy().into_owned();
-        let base = self.work(&self.workspace)?.world;
+        let base = self.work(&self.workspace)?.ports;
         let model = settings.text("model").map(str::to_owned);
         let model = model.or_else(|| compose::model_by_key(&mut settings.clone()));
         let model = model.ok_or_else(|| {
@@ -183,7 +183,7 @@ impl ServeHost {
         self.service.knows(&model).map_err(|why| anyhow::anyhow!(why))?;
         let place =
             tempfile::Builder::new().prefix("once").rand_bytes(8).tempdir_in(&base.runtime)?;
-        let world = Ports {
+        let ports = Ports {
             log: Arc::new(Memory::default()),
             model: Arc::new(Service(self.service.clone())),
             files: None,
@@ -201,7 +201,7 @@ impl ServeHost {
             checkpoints: false,
             ..config
         };
-        Ok(Once { world, workspace: folder, config, holds: Box::new(place) })
+        Ok(Once { ports, workspace: folder, config, holds: Box::new(place) })
     }
 }
 
@@ -233,7 +233,7 @@ impl Host for ServeHost {
         Box::pin(self.new_session(workspace, set))
     }
 
-    fn fits(&self, state: &State) -> Result<Option<ConfigPatch>, Refusal> {
+    fn settings_to_adapt(&self, state: &State) -> Result<Option<ConfigPatch>, Refusal> {
         let folder = state.workspace.clone().unwrap_or_default();
         if !Path::new(folder.as_ref()).is_dir() {
             let why = format!(
@@ -262,19 +262,19 @@ impl Host for ServeHost {
     }
 
     fn models(&self) -> BoxFuture<'_, Vec<String>> {
-        Box::pin(async { environment::models(&self.base.speaker).await })
+        Box::pin(async { environment::models(&self.base.client).await })
     }
 
     fn price(&self, workspace: &str, model: &str) -> Result<Option<Price>, Refusal> {
         let folder = Path::new(workspace);
         let work = self.work(folder).map_err(conflict)?;
-        work.speaker.knows(model).map_err(Refusal::Conflict)?;
+        work.client.knows(model).map_err(Refusal::Conflict)?;
         let known = self.of(folder).map_err(conflict)?.price(model);
-        Ok(known.or_else(|| work.speaker.price(model)))
+        Ok(known.or_else(|| work.client.price(model)))
     }
 
     fn day_budget(&self) -> Option<u64> {
-        self.base.world.day_budget
+        self.base.ports.day_budget
     }
 
     fn is_picture(&self, bytes: &[u8]) -> bool {
@@ -284,8 +284,8 @@ impl Host for ServeHost {
     fn undo<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<UndoPreview, Refusal>> {
         Box::pin(async move {
             let at = self.at(session).await.map_err(conflict)?;
-            let (to, scope, told) = undo::undo_way(&at).await.map_err(conflict)?;
-            Ok(UndoPreview { to, scope, summary: told })
+            let (to, scope, summary) = undo::undo_way(&at).await.map_err(conflict)?;
+            Ok(UndoPreview { to, scope, summary })
         })
     }
 

@@ -2,12 +2,12 @@
 //! `transfer.rs`.
 
 use crate::args::Sessions;
-use crate::describe::told;
+use crate::describe::describe_event;
 use crate::{compose, drive, output, paths, receipt, replay, reply, run, transfer};
 use anyhow::bail;
 use dunnock_core::ports::{Listed, Log, LogError};
 use dunnock_engine::check_chain;
-use dunnock_proto::{CallId, SessionId};
+use dunnock_proto::{CallId, SessionId, count};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,12 +20,12 @@ pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Resul
         run::given(data, Vec::new()),
     )?;
     let mut open = compose::open(&settings, None).await?;
-    let log = open.world.log.clone();
+    let log = open.ports.log.clone();
     let log = log.as_ref();
     match which {
         Sessions::List { here, json, most } => list(log, here, json, most).await,
         Sessions::Show { id, json } => {
-            show(&open, &run::meant(&open, id.as_deref(), None).await?, json).await
+            show(&open, &run::find_session(&open, id.as_deref(), None).await?, json).await
         }
         Sessions::Output { id, call, stream } => {
             output(log, &find(log, &id).await?, reply::call_id(&call)?, stream.as_deref()).await
@@ -34,7 +34,7 @@ pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Resul
             search(log, &words.join(" "), here, json, most).await
         }
         Sessions::Receipt { id, json } => {
-            receipt::write(&open, &run::meant(&open, id.as_deref(), None).await?, json).await
+            receipt::write(&open, &run::find_session(&open, id.as_deref(), None).await?, json).await
         }
         Sessions::Verify { id, json } => verify(log, id.as_deref(), json).await,
         Sessions::Export { id, output, no_files, keep_secrets } => {
@@ -42,11 +42,11 @@ pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Resul
             transfer::export(&open, &find(log, &id).await?, output, what).await
         }
         Sessions::Replay { id, log, json } => {
-            let session = run::meant(&open, id.as_deref(), None).await?;
+            let session = run::find_session(&open, id.as_deref(), None).await?;
             replay::run(&mut open, &settings, &session, replay::ReplayOptions { log, json }).await
         }
         Sessions::Import { file, into, trust } => transfer::import(&open, file, into, trust).await,
-        Sessions::Delete { id } => transfer::delete(&open.world, &find(log, &id).await?).await,
+        Sessions::Delete { id } => transfer::delete(&open.ports, &find(log, &id).await?).await,
     }
 }
 
@@ -142,20 +142,20 @@ fn row_json(row: &Listed) -> serde_json::Value {
 
 async fn show(open: &compose::Composed, id: &SessionId, json: bool) -> anyhow::Result<ExitCode> {
     let mut lines = Vec::new();
-    open.world
+    open.ports
         .log
         .read(id, 0, &mut |record| {
             match json {
                 true => lines.extend(serde_json::to_string(&record)),
-                false => lines.extend(told(&record)),
+                false => lines.extend(describe_event(&record)),
             }
             true
         })
         .await?;
     lines.iter().for_each(|line| output::line(line));
     if !json {
-        let seen = drive::Seen::read(&open.world, id).await?;
-        let fresh = seen.fresh(&open.world).await;
+        let seen = drive::Seen::read(&open.ports, id).await?;
+        let fresh = seen.fresh(&open.ports).await;
         if fresh == crate::exit::Freshness::Stale {
             output::line("the proof is stale: files changed after they were checked");
         }
@@ -226,7 +226,7 @@ async fn verify(store: &dyn Log, id: Option<&str>, json: bool) -> anyhow::Result
         let (ok, text, detail) = match check_chain(store, &id).await {
             Ok((events, tip)) => (
                 true,
-                format!("{id}  intact  {events} events  tip {tip}"),
+                format!("{id}  intact  {}  tip {tip}", count(events, "event")),
                 json!({"events": events, "tip": tip.to_string()}),
             ),
             Err(error @ LogError::Damaged(_)) => {

@@ -204,7 +204,7 @@ impl Settings {
     fn ignored(&mut self, path: &Path, line: usize, what: &str) {
         self.notes.push(format!(
             "{}:{line}: {what} is ignored, because this folder is not trusted and untrusted \
-             settings can only be stricter. To show and trust its settings: dunnock trust",
+             settings can only be stricter. Read .dunnock first; to trust it: dunnock trust",
             path.display()
         ));
     }

@@ -291,7 +291,7 @@ impl Tally {
             Verdict::Unverified => "not checked".into(),
         };
         let ms = u64::try_from(self.ended - self.began).unwrap_or(0);
-        let steps = if self.steps == 1 { "1 step".into() } else { format!("{} steps", self.steps) };
+        let steps = dunnock_proto::count(self.steps, "step");
         let (tokens, money) = (self.cost.tokens(), self.cost.money());
         format!("{word} · {proof} · {steps} · {} · {tokens} · {money}", output::took(ms))
     }

@@ -44,12 +44,12 @@ pub(crate) async fn open(
     )?;
     paths::keeps_its_own(&workspace, &settings)?;
     let (asks, from_app) = mpsc::channel(64);
-    let (tell, told) = mpsc::channel(1024);
+    let (tell, events) = mpsc::channel(1024);
     let (notes, heard) = mpsc::unbounded_channel();
     output::into(Some(notes));
     let app = App {
         asks,
-        told,
+        events,
         keep: Keep::new(paths::state_dir()?),
         theme: theme(&settings),
         notify: notify(&settings),

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dunnock_core::ports::Blob;
 use dunnock_engine::{Arrival, Clean, Ports, redact};
-use dunnock_proto::{Decoded, Event, Hash, Record, SessionId, Tree};
+use dunnock_proto::{Decoded, Event, Hash, Record, SessionId, Tree, count};
 use dunnock_tools::{Cleaner, ExportFilter, PackedTrees, is_secret_file, secret_values};
 use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
@@ -97,7 +97,7 @@ pub(crate) async fn export(
     output: Option<PathBuf>,
     what: ExportOptions,
 ) -> anyhow::Result<ExitCode> {
-    let log = open.world.log.as_ref();
+    let log = open.ports.log.as_ref();
     let (facts, original) = dunnock_engine::check_chain(log, session).await?;
     let mut records: Vec<Record> = Vec::new();
     let each = &mut |record: Record| {
@@ -184,13 +184,14 @@ pub(crate) async fn export(
             file.sync_all()?;
             let path = path.display();
             output::note(&format!(
-                "wrote {path} with {facts} events of session {session} and {states} snapshots of \
-                 its files"
+                "wrote {path} with {} of session {session} and {} of its files",
+                count(facts, "event"),
+                count(states, "snapshot")
             ));
         }
     }
     if !report.is_empty() {
-        output::note(&format!("secrets were removed in {} places:", report.len()));
+        output::note(&format!("secrets were removed in {}:", count(report.len(), "place")));
         report.iter().for_each(|place| output::aside(&format!("  {}", output::one_line(place))));
     }
     Ok(ExitCode::SUCCESS)
@@ -220,9 +221,9 @@ fn states(events: &[Event]) -> (Option<String>, Vec<Tree>) {
 
 /// Secrets that no pattern recognises: provider keys, and values from the folder's secret files.
 async fn words(open: &compose::Composed, events: &[Event]) -> Vec<String> {
-    let keys = open.speaker.providers().iter().filter_map(|provider| provider.key.as_ref());
+    let keys = open.client.providers().iter().filter_map(|provider| provider.key.as_ref());
     let mut words: BTreeSet<String> = keys.map(|key| key.expose_secret().to_owned()).collect();
-    if let (Some(keeper), (Some(workspace), trees)) = (&open.keeper, states(events)) {
+    if let (Some(checkpoints), (Some(workspace), trees)) = (&open.checkpoints, states(events)) {
         let found: Arc<Mutex<BTreeSet<String>>> = Arc::default();
         let list = found.clone();
         let look: ExportFilter = Arc::new(move |path: &Path, bytes: Vec<u8>| {
@@ -232,7 +233,7 @@ async fn words(open: &compose::Composed, events: &[Event]) -> Vec<String> {
             }
             Vec::new()
         });
-        let _ = keeper.pack_up(&workspace, trees, look).await; // what cannot be read cannot be exported either
+        let _ = checkpoints.pack_up(&workspace, trees, look).await; // what cannot be read cannot be exported either
         words.extend(found.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
     }
     words.into_iter().filter(|word| word.len() >= 6).collect()
@@ -246,7 +247,7 @@ async fn files(
     cleaner: Option<Cleaner>,
     report: &mut Vec<String>,
 ) -> PackedTrees {
-    let (Some(keeper), (Some(workspace), trees)) = (&open.keeper, states(events)) else {
+    let (Some(checkpoints), (Some(workspace), trees)) = (&open.checkpoints, states(events)) else {
         return PackedTrees::default();
     };
     let found: Arc<Mutex<BTreeSet<String>>> = Arc::default();
@@ -260,7 +261,7 @@ async fn files(
         }
         new
     });
-    let packed = keeper.pack_up(&workspace, trees, change).await.unwrap_or_else(|why| {
+    let packed = checkpoints.pack_up(&workspace, trees, change).await.unwrap_or_else(|why| {
         output::note(&format!("its files could not be exported: {why}"));
         PackedTrees::default()
     });
@@ -297,8 +298,8 @@ pub(crate) async fn import(
             records.push(serde_json::from_str::<Record>(&line).map_err(|e| wrong(n, &e))?);
             continue;
         }
-        let carried: ExportedSession = serde_json::from_str(&line).map_err(|e| wrong(n, &e))?;
-        let bytes = carried.bytes().map_err(|e| wrong(n, &e))?;
+        let exported: ExportedSession = serde_json::from_str(&line).map_err(|e| wrong(n, &e))?;
+        let bytes = exported.bytes().map_err(|e| wrong(n, &e))?;
         match first.dunnock_export == 1 || (blobs.len() as u64) < first.blobs {
             true => blobs.push(Blob::new(bytes)),
             false => objects.push(bytes),
@@ -308,7 +309,7 @@ pub(crate) async fn import(
     if last != Some((first.events, first.tip)) {
         bail!("the events are not the ones that were exported; the file was changed or truncated");
     }
-    if open.world.log.tip(&first.session).await?.is_some() {
+    if open.ports.log.tip(&first.session).await?.is_some() {
         bail!("session {} already exists here; delete it first to import this one", first.session);
     }
     let folder = match &into {
@@ -320,18 +321,21 @@ pub(crate) async fn import(
         folder.clone().or_else(|| workspace(&records).filter(|folder| Path::new(folder).is_dir()));
     let said = |why: String| anyhow::anyhow!("its files could not be imported: {why}");
     // An existing folder is touched only for one of the user's own sessions.
-    if let (Some(keeper), Some(place)) =
-        (&open.keeper, place.as_ref().filter(|_| folder.is_some() || trust))
+    if let (Some(checkpoints), Some(place)) =
+        (&open.checkpoints, place.as_ref().filter(|_| folder.is_some() || trust))
     {
-        keeper.unpack(place, session.clone(), objects, first.trees.clone()).await.map_err(said)?;
+        checkpoints
+            .unpack(place, session.clone(), objects, first.trees.clone())
+            .await
+            .map_err(said)?;
     }
     let proven = trust && first.original_tip.is_none();
     let arrival = Arrival { folder: folder.clone(), trusted: trust, proven };
-    let facts = match dunnock_engine::import(&open.world, &session, records, blobs, arrival).await {
+    let facts = match dunnock_engine::import(&open.ports, &session, records, blobs, arrival).await {
         Ok(facts) => facts,
         Err(error) => {
-            let gone = open.world.log.tip(&session).await.is_ok_and(|tip| tip.is_none());
-            if let Some(checkpoints) = open.world.checkpoints.as_ref().filter(|_| gone) {
+            let gone = open.ports.log.tip(&session).await.is_ok_and(|tip| tip.is_none());
+            if let Some(checkpoints) = open.ports.checkpoints.as_ref().filter(|_| gone) {
                 let _ = checkpoints.forget(&session).await;
             }
             return Err(error.into());
@@ -340,20 +344,22 @@ pub(crate) async fn import(
     let mut missing = Vec::new();
     if place.is_none() {
         missing.push(
-            "its folder does not exist here; to continue it, delete it and import it again with \
-             --into DIR"
+            "its folder does not exist here; to continue the session, delete it and import it \
+             again with --into DIR"
                 .to_owned(),
         );
     }
-    if let (Some(folder), Some(keeper)) = (folder, &open.keeper) {
-        let state = dunnock_engine::load(open.world.log.as_ref(), &session).await?.state;
+    if let (Some(folder), Some(checkpoints)) = (folder, &open.checkpoints) {
+        let state = dunnock_engine::load(open.ports.log.as_ref(), &session).await?.state;
         let last = state
             .tree
             .filter(|tree| first.trees.contains(tree))
             .or_else(|| first.trees.last().cloned());
         if let Some(last) = last {
-            let lacks =
-                keeper.unfold(&folder, last, PathBuf::from(&folder), !trust).await.map_err(said)?;
+            let lacks = checkpoints
+                .unfold(&folder, last, PathBuf::from(&folder), !trust)
+                .await
+                .map_err(said)?;
             let some: Vec<String> = lacks.into_iter().take(5).collect();
             if !some.is_empty() {
                 missing
@@ -361,22 +367,22 @@ pub(crate) async fn import(
             }
         }
     }
-    output::line(&format!("{session}  {facts} events"));
+    output::line(&format!("{session}  {}", count(facts, "event")));
     missing.iter().for_each(|note| output::note(note));
     if let Some(base) = first.base {
         output::note(&format!("it started at commit {base}"));
     }
     if !first.redacted.is_empty() {
         output::note(&format!(
-            "secrets were removed in {} places when it was exported",
-            first.redacted.len()
+            "secrets were removed in {} when it was exported",
+            count(first.redacted.len(), "place")
         ));
     }
     if !trust {
         output::note(
             "an imported session asks before it changes anything: its mode is ask, and its checks \
              and rules were removed. Flags of \"dunnock resume\" change that; for a session of \
-             your own, --trust keeps them",
+             your own, \"dunnock sessions import --trust\" keeps them",
         );
     }
     Ok(ExitCode::SUCCESS)
@@ -431,8 +437,8 @@ impl Iterator for Bounded {
     }
 }
 
-pub(crate) async fn delete(world: &Ports, session: &SessionId) -> anyhow::Result<ExitCode> {
-    match dunnock_engine::remove(world, session).await? {
+pub(crate) async fn delete(ports: &Ports, session: &SessionId) -> anyhow::Result<ExitCode> {
+    match dunnock_engine::remove(ports, session).await? {
         true => output::note(&format!("deleted {session}")),
         false => return Err(exit::usage(format!("there is no session {session}"))),
     }

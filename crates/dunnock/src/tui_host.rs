@@ -36,7 +36,7 @@ const ROWS: u32 = 200;
 /// The open session.
 struct Current {
     session: SessionId,
-    door: Connection,
+    connection: Connection,
     state: State,
 }
 
@@ -82,8 +82,8 @@ impl TuiHost {
         }
     }
 
-    async fn tell(&self, told: HostEvent) {
-        let _ = self.tell.send(told).await; // the app may already be closed
+    async fn tell(&self, report: HostEvent) {
+        let _ = self.tell.send(report).await; // the app may already be closed
     }
 
     /// Runs until the app closes.
@@ -104,7 +104,7 @@ impl TuiHost {
             let level = if sandbox == dunnock_proto::Sandbox::Off {
                 Isolation::D
             } else {
-                open.world.level
+                open.ports.level
             };
             (open, level)
         })
@@ -118,7 +118,7 @@ impl TuiHost {
         loop {
             let frame = async {
                 match &mut self.current {
-                    Some(current) => current.door.next().await,
+                    Some(current) => current.connection.next().await,
                     None => std::future::pending().await,
                 }
             };
@@ -148,7 +148,7 @@ impl TuiHost {
         }
         self.stop_shell().await;
         if let Some(current) = self.current.take() {
-            current.door.close().await;
+            current.connection.close().await;
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl TuiHost {
     async fn find_model(&mut self, open: &Composed) -> anyhow::Result<()> {
         self.welcome.notes.extend(environment::brought(&self.workspace, self.trusted));
         if let Some(model) = self.settings.text("model").map(str::to_owned) {
-            match open.speaker.knows(&model) {
+            match open.client.knows(&model) {
                 Ok(()) => self.model = Some(model),
                 Err(why) => self.welcome.missing.push(why),
             }
@@ -172,7 +172,7 @@ impl TuiHost {
             return Ok(());
         }
         self.tell(HostEvent::Welcome(self.welcome.clone())).await;
-        let local = compose::local_models(&open.speaker).await;
+        let local = compose::local_models(&open.client).await;
         match local.as_slice() {
             [one] => {
                 self.settings.found("model", one, "found on this machine");
@@ -203,12 +203,12 @@ impl TuiHost {
                 self.give_back(begun, text, Vec::new()).await;
             }
             StartWith::Resume(id) => {
-                let session = run::meant(open, id.as_deref(), Some(&self.workspace)).await?;
+                let session = run::find_session(open, id.as_deref(), Some(&self.workspace)).await?;
                 self.open(open, session).await?;
             }
             StartWith::Attach(id) => {
-                let session = run::meant(open, id.as_deref(), Some(&self.workspace)).await?;
-                if !Ownership::is_driven(&open.world.locks, &session)? {
+                let session = run::find_session(open, id.as_deref(), Some(&self.workspace)).await?;
+                if !Ownership::is_driven(&open.ports.locks, &session)? {
                     let id = output::id(&session);
                     anyhow::bail!(
                         "no process is running session {id}. Continue it: dunnock open --resume \
@@ -219,12 +219,12 @@ impl TuiHost {
             }
             // Reopen an unfinished session first: a waiting question or interrupted work.
             StartWith::Folder => {
-                let here = open.world.log.list(Some(&self.workspace.to_string_lossy()), 1).await?;
+                let here = open.ports.log.list(Some(&self.workspace.to_string_lossy()), 1).await?;
                 if let Some(row) = here
                     .into_iter()
                     .find(|row| matches!(row.status.as_str(), "waiting" | "working"))
                 {
-                    if Ownership::is_driven(&open.world.locks, &row.id)? {
+                    if Ownership::is_driven(&open.ports.locks, &row.id)? {
                         let id = output::id(&row.id);
                         let note = format!(
                             "session {id} is open elsewhere; to join it: dunnock attach {id}"
@@ -275,19 +275,19 @@ impl TuiHost {
             );
         }
         let pictures = pictures::read(&paths.iter().map(PathBuf::from).collect::<Vec<_>>())?;
-        let mut config = compose::config(&self.settings, &open.speaker, model, true)?;
+        let mut config = compose::config(&self.settings, &open.client, model, true)?;
         if self.settings.origin("max_steps").as_deref() == Some("default") {
             config.max_steps = STEPS;
         }
         config.mode = mode.unwrap_or(config.mode);
-        compose::keepable(&config, open.world.level, open.world.day_budget)?;
-        let session = create(&open.world, &self.workspace.to_string_lossy(), config).await?;
-        let images = pictures::keep(&open.world, &session, &pictures).await?;
-        let door = Connection::open(open.world.clone(), session.clone(), 0).await?;
+        compose::keepable(&config, open.ports.level, open.ports.day_budget)?;
+        let session = create(&open.ports, &self.workspace.to_string_lossy(), config).await?;
+        let images = pictures::keep(&open.ports, &session, &pictures).await?;
+        let connection = Connection::open(open.ports.clone(), session.clone(), 0).await?;
         self.tell(HostEvent::Opened { id: session.clone(), upto: 0, resumed: None, draft: None })
             .await;
         self.upto = 0;
-        self.current = Some(Current { session, door, state: State::default() });
+        self.current = Some(Current { session, connection, state: State::default() });
         self.command(Command::Prompt { text: text.into(), images }).await.map(drop)
     }
 
@@ -295,14 +295,14 @@ impl TuiHost {
     async fn say(&mut self, open: &Composed, text: &str, paths: &[String]) -> anyhow::Result<()> {
         let pictures = pictures::read(&paths.iter().map(PathBuf::from).collect::<Vec<_>>())?;
         let session = self.session()?.session.clone();
-        let images = pictures::keep(&open.world, &session, &pictures).await?;
+        let images = pictures::keep(&open.ports, &session, &pictures).await?;
         self.command(Command::Prompt { text: text.into(), images }).await.map(drop)
     }
 
     /// Closes the open session, if any.
     async fn leave(&mut self) {
         if let Some(current) = self.current.take() {
-            current.door.close().await;
+            current.connection.close().await;
         }
     }
 
@@ -326,26 +326,26 @@ impl TuiHost {
             );
         }
         self.leave().await;
-        let resumed = Some(environment::age(open.world.clock.now().0 - row.updated.0));
+        let resumed = Some(environment::age(open.ports.clock.now().0 - row.updated.0));
         let draft = paths::state_dir()
             .ok()
             .and_then(|dir| dunnock_tui::Keep::new(dir).draft(session.as_str()));
-        let door = Connection::open(open.world.clone(), session.clone(), 0).await?;
+        let connection = Connection::open(open.ports.clone(), session.clone(), 0).await?;
         // If we drive the session, its state is already loaded; otherwise load it.
-        let state = match door.handle() {
+        let state = match connection.handle() {
             Some(handle) => handle.as_read().clone(),
-            None => load(open.world.log.as_ref(), &session).await?.state,
+            None => load(open.ports.log.as_ref(), &session).await?.state,
         };
         let upto = state.seq;
-        let patch = compose::patch(&self.settings, &open.speaker, &state.config, Some(true));
+        let patch = compose::patch(&self.settings, &open.client, &state.config, Some(true));
         self.welcome.folder = environment::folder(&folder);
         self.welcome.branch = environment::branch(&folder);
         self.tell(HostEvent::Welcome(self.welcome.clone())).await;
         self.tell(HostEvent::Opened { id: session.clone(), upto, resumed, draft }).await;
-        let drives = door.handle().is_some();
+        let drives = connection.handle().is_some();
         self.upto = upto;
         // Past events are already folded; later ones are folded in `frame`.
-        self.current = Some(Current { session: session.clone(), door, state });
+        self.current = Some(Current { session: session.clone(), connection, state });
         let (tell, open) = (self.tell.clone(), open.clone());
         tokio::spawn(async move {
             // Wait until the session is on the screen, because this reads the whole log again.
@@ -374,10 +374,10 @@ impl TuiHost {
         self.current.as_mut().ok_or_else(|| anyhow::anyhow!("there is no session yet"))
     }
 
-    async fn order(&mut self, order: CommandRequest) -> anyhow::Result<()> {
-        let id = order.id.clone();
+    async fn submit(&mut self, request: CommandRequest) -> anyhow::Result<()> {
+        let id = request.id.clone();
         let frame = match &mut self.current {
-            Some(current) => match current.door.order(order).await {
+            Some(current) => match current.connection.submit(request).await {
                 Ok(Ok(seq)) => Frame::Accepted { id, seq },
                 Err(error) => {
                     let (why, questions) = (dunnock_proto::Refused::NotOwner, Vec::new());
@@ -410,13 +410,13 @@ impl TuiHost {
 
     /// Sends a command of our own to the session.
     async fn command(&mut self, command: Command) -> anyhow::Result<Seq> {
-        let sent = self.session()?.door.send(command).await?;
+        let sent = self.session()?.connection.send(command).await?;
         sent.map_err(|refusal| anyhow::anyhow!("{refusal}"))
     }
 
     async fn answer(&mut self, open: &Composed, ask: HostRequest) -> anyhow::Result<()> {
         match ask {
-            HostRequest::Order(order) => self.order(order).await?,
+            HostRequest::Command(request) => self.submit(request).await?,
             HostRequest::Begin { text, pictures, mode } => {
                 let begun = self.start(open, &text, &pictures, mode).await;
                 self.give_back(begun, text, pictures).await;
@@ -434,7 +434,7 @@ impl TuiHost {
             }
             HostRequest::Open(session) => self.open(open, session).await?,
             HostRequest::Find(prefix) => {
-                let session = sessions::find(open.world.log.as_ref(), &prefix).await?;
+                let session = sessions::find(open.ports.log.as_ref(), &prefix).await?;
                 self.open(open, session).await?;
             }
             HostRequest::Fork(step) => {
@@ -443,14 +443,14 @@ impl TuiHost {
                     Some(step) => at.step(step)?.max(1),
                     None => at.seen.state.seq,
                 };
-                let new = fork(&open.world, &at.session, fact).await?;
+                let new = fork(&open.ports, &at.session, fact).await?;
                 self.open(open, new).await?;
             }
             HostRequest::Sessions(words) => {
                 let (tell, open) = (self.tell.clone(), open.clone());
                 tokio::spawn(async move {
                     let rows = environment::sessions(&open, &words, ROWS).await;
-                    told(&tell, rows.map(|rows| HostEvent::Sessions(words, rows))).await;
+                    report(&tell, rows.map(|rows| HostEvent::Sessions(words, rows))).await;
                 });
             }
             HostRequest::Files => {
@@ -460,9 +460,9 @@ impl TuiHost {
                 });
             }
             HostRequest::Models => {
-                let (tell, speaker) = (self.tell.clone(), open.speaker.clone());
+                let (tell, client) = (self.tell.clone(), open.client.clone());
                 tokio::spawn(async move {
-                    tell.send(HostEvent::Models(environment::models(&speaker).await)).await
+                    tell.send(HostEvent::Models(environment::models(&client).await)).await
                 });
             }
             HostRequest::Model(name) => self.switch(open, name).await?,
@@ -476,7 +476,7 @@ impl TuiHost {
                 let (tell, at) = (self.tell.clone(), self.at(open).await?);
                 tokio::spawn(async move {
                     let diff = undo::diff_text(&at, Some(&format!("{step}.."))).await;
-                    told(&tell, diff.map(HostEvent::Diff)).await;
+                    report(&tell, diff.map(HostEvent::Diff)).await;
                 });
             }
             HostRequest::Rewind { to, scope } => {
@@ -489,14 +489,14 @@ impl TuiHost {
             }
             HostRequest::Undo => {
                 let at = self.at(open).await?;
-                let (to, scope, told) = undo::undo_way(&at).await?;
-                self.tell(HostEvent::Text(told)).await;
+                let (to, scope, report) = undo::undo_way(&at).await?;
+                self.tell(HostEvent::Text(report)).await;
                 self.command(Command::Rewind { to, scope, force: false }).await?;
             }
             HostRequest::Diff => {
                 let (tell, at) = (self.tell.clone(), self.at(open).await?);
                 tokio::spawn(async move {
-                    told(&tell, undo::diff_text(&at, None).await.map(HostEvent::Diff)).await
+                    report(&tell, undo::diff_text(&at, None).await.map(HostEvent::Diff)).await
                 });
             }
             HostRequest::Cost => cost::show(open, &self.session()?.session.clone(), false).await?,
@@ -517,7 +517,7 @@ impl TuiHost {
                 let tell = self.tell.clone();
                 tokio::spawn(async move {
                     let picture = environment::clipboard_picture().await.map(HostEvent::Picture);
-                    told(&tell, picture.map_err(|why| anyhow::anyhow!(why))).await;
+                    report(&tell, picture.map_err(|why| anyhow::anyhow!(why))).await;
                 });
             }
             HostRequest::Shell(command) => {
@@ -554,8 +554,8 @@ impl TuiHost {
     }
 
     async fn switch(&mut self, open: &Composed, name: String) -> anyhow::Result<()> {
-        open.speaker.knows(&name).map_err(|why| anyhow::anyhow!(why))?;
-        let price = self.settings.price(&name).or_else(|| open.speaker.price(&name));
+        open.client.knows(&name).map_err(|why| anyhow::anyhow!(why))?;
+        let price = self.settings.price(&name).or_else(|| open.client.price(&name));
         self.model = Some(name.clone());
         self.welcome.model = Some(name.clone());
         self.tell(HostEvent::Welcome(self.welcome.clone())).await;
@@ -575,7 +575,7 @@ impl TuiHost {
 }
 
 /// Sends the result to the app, or the error.
-async fn told(tell: &mpsc::Sender<HostEvent>, what: anyhow::Result<HostEvent>) {
+async fn report(tell: &mpsc::Sender<HostEvent>, what: anyhow::Result<HostEvent>) {
     let _ = tell.send(what.unwrap_or_else(|error| HostEvent::Wrong(format!("{error:#}")))).await;
 }
 

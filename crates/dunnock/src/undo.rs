@@ -35,19 +35,19 @@ impl SessionHistory {
             run::given(data, Vec::new()),
         )?;
         let open = compose::open(&settings, None).await?;
-        let session = run::meant(&open, id, None).await?;
+        let session = run::find_session(&open, id, None).await?;
         Self::of(open, session).await
     }
 
     pub(crate) async fn of(open: compose::Composed, session: SessionId) -> anyhow::Result<Self> {
-        let seen = Seen::read(&open.world, &session).await?;
-        let past = past(open.world.log.as_ref(), &session).await?;
+        let seen = Seen::read(&open.ports, &session).await?;
+        let past = past(open.ports.log.as_ref(), &session).await?;
         Ok(Self { open, session, seen, past })
     }
 
-    fn keeper(&self) -> anyhow::Result<&Arc<CheckpointStore>> {
+    fn checkpoints(&self) -> anyhow::Result<&Arc<CheckpointStore>> {
         let none = "checkpoints are not supported on this system yet, so files cannot be restored";
-        self.open.keeper.as_ref().context(none)
+        self.open.checkpoints.as_ref().context(none)
     }
 
     fn folder(&self) -> &str {
@@ -148,7 +148,7 @@ impl SessionHistory {
         let (ours, theirs) = self.past.since(to);
         let (session, workspace) = (&self.session, self.folder());
         let way = Way { session, workspace, to, from, ours: &ours, theirs: &theirs, force };
-        let seen = self.keeper()?.preview(way).await;
+        let seen = self.checkpoints()?.preview(way).await;
         seen.map(Some).map_err(|why| anyhow::anyhow!("the changes cannot be previewed: {why}"))
     }
 }
@@ -158,13 +158,13 @@ pub(crate) async fn undo_way(
     at: &SessionHistory,
 ) -> anyhow::Result<(RewindTo, Scope, Vec<String>)> {
     let way = at.undoes(false)?;
-    let mut told = vec![format!("{} ({})", way.what, describe::scope(way.scope))];
+    let mut summary = vec![format!("{} ({})", way.what, describe::scope(way.scope))];
     if let Some(tree) = &way.tree
         && let Some(preview) = at.preview(tree, false).await?
     {
-        told.extend(rows(&preview));
+        summary.extend(rows(&preview));
     }
-    Ok((way.to, way.scope, told))
+    Ok((way.to, way.scope, summary))
 }
 
 /// The number of latest steps for which the app previews the changes.
@@ -219,7 +219,7 @@ async fn titles(at: &SessionHistory) -> std::collections::BTreeMap<u32, String> 
         }
         true
     };
-    let _ = at.open.world.log.read(&at.session, 0, each).await;
+    let _ = at.open.ports.log.read(&at.session, 0, each).await;
     titles
 }
 
@@ -252,7 +252,7 @@ async fn carry_out(at: SessionHistory, way: WayBack, how: Back) -> anyhow::Resul
         return Ok(ExitCode::SUCCESS);
     }
     let rewind = Command::Rewind { to, scope, force: how.force };
-    let done = match go_back(&at.open.world, &at.session, &at.seen.state, rewind).await {
+    let done = match go_back(&at.open.ports, &at.session, &at.seen.state, rewind).await {
         Ok(done) => done,
         Err(RewindError::AtWork) => {
             bail!("session {} is running. Wait for it to finish, or interrupt it first", at.short())
@@ -263,7 +263,7 @@ async fn carry_out(at: SessionHistory, way: WayBack, how: Back) -> anyhow::Resul
     if let Some(note) = &done.note {
         output::note(note);
         if !how.force && note.contains("since others changed them") {
-            output::aside(&format!("  to restore them too: dunnock undo {id} --force"));
+            output::aside(&format!("  to overwrite those changes too: dunnock undo {id} --force"));
         }
     }
     output::aside(&format!(
@@ -363,7 +363,7 @@ pub(crate) async fn differences(
         |step| at.step(step).and_then(|fact| at.tree(fact.max(1), from != first || step != first));
     let (before, after) = (end(from)?, end(to)?);
     let changes = at
-        .keeper()?
+        .checkpoints()?
         .compare(at.folder(), before, after)
         .await
         .map_err(|why| anyhow::anyhow!("{why}"))?;
@@ -417,10 +417,10 @@ pub(crate) fn text(change: &DiffView, colour: bool) -> String {
 /// Compacts the conversation now.
 pub(crate) async fn compact(data: Option<PathBuf>, id: Option<String>) -> anyhow::Result<ExitCode> {
     let at = SessionHistory::find(data, id.as_deref()).await?;
-    let mut door =
-        Connection::open(at.open.world.clone(), at.session.clone(), at.seen.state.seq).await?;
-    let done = shorter(&mut door).await;
-    door.close().await;
+    let mut connection =
+        Connection::open(at.open.ports.clone(), at.session.clone(), at.seen.state.seq).await?;
+    let done = shorter(&mut connection).await;
+    connection.close().await;
     let (before, after) = done?;
     output::aside(&format!(
         "session {} · conversation summarised, from {before} to {after} bytes",
@@ -429,11 +429,11 @@ pub(crate) async fn compact(data: Option<PathBuf>, id: Option<String>) -> anyhow
     Ok(ExitCode::SUCCESS)
 }
 
-async fn shorter(door: &mut Connection) -> anyhow::Result<(u64, u64)> {
+async fn shorter(connection: &mut Connection) -> anyhow::Result<(u64, u64)> {
     let asked =
-        door.send(Command::Compact).await?.map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
+        connection.send(Command::Compact).await?.map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
     loop {
-        let Frame::Event(record) = door.next().await? else { continue };
+        let Frame::Event(record) = connection.next().await? else { continue };
         match record.decode() {
             Decoded::Known(Event::Compacted(done)) if record.envelope.seq > asked => {
                 return Ok((done.before, done.after));
@@ -456,7 +456,7 @@ pub(crate) async fn fork(
         Some(step) => at.step(step)?.max(1),
         None => at.seen.state.seq,
     };
-    let new = dunnock_engine::fork(&at.open.world, &at.session, fact).await?;
+    let new = dunnock_engine::fork(&at.open.ports, &at.session, fact).await?;
     let short = output::id(&new).to_owned();
     output::line(new.as_str());
     output::aside(&format!(

@@ -139,7 +139,7 @@ async fn a_file_that_both_changed_needs_force() {
         "{}",
         undone.err
     );
-    assert!(undone.err.contains("to restore them too: dunnock undo"), "{}", undone.err);
+    assert!(undone.err.contains("to overwrite those changes too: dunnock undo"), "{}", undone.err);
     ok(&home, &["undo", "--force"]).await;
     assert_eq!(home.read("both.txt"), "0\n");
     ok(&home, &["undo"]).await;
@@ -261,9 +261,7 @@ async fn without_git_and_without_a_repository_everything_comes_back() {
     assert!(undone.err.contains("... and 460 more"), "{}", undone.err);
     let doctor = run(&["doctor"]).await;
     assert!(
-        doctor
-            .out
-            .contains("git was not found in PATH; agents often use it; Dunnock does not need it"),
+        doctor.out.contains("git was not found in PATH; the git tools do not work without it"),
         "{}",
         doctor.out
     );
@@ -284,7 +282,7 @@ async fn what_was_not_kept_is_said() {
     std::fs::File::create(home.project().join("big.bin")).unwrap().set_len(60 << 20).unwrap();
     let ran = ok(&home, &["run", "--approve", "all", "go"]).await;
     assert!(
-        ran.err.contains("not saved, so changes cannot be undone: big.bin (60 MB)"),
+        ran.err.contains("not saved, so changes to these cannot be undone: big.bin (60 MB)"),
         "{}",
         ran.err
     );

@@ -134,7 +134,7 @@ async fn names_that_others_act_on_cannot_be_made_and_nothing_is_left_behind() {
             assert!(!world.home.project().join(name).exists(), "{level}: {name} was left");
         }
         assert!(
-            came.told.contains("protected files; reverted: "),
+            came.told.contains("protected files; reverted unless noted: "),
             "{level}: it is said: {}",
             came.told
         );
@@ -190,6 +190,25 @@ async fn tools_only_means_that_commands_cannot_write_here() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_approved_to_run_outside_the_sandbox_is_recorded_as_unsandboxed() {
+    let world = World::new("outside");
+    let calls = ["docker --version", "pwd"].map(|line| json!({"command": line}).to_string());
+    let calls: Vec<_> = calls.iter().map(|args| ("shell", args.as_str())).collect();
+    let server = ScriptedServer::start(vec![Say::calls(&calls).into(), Say::text("done").into()]);
+    let server = server.await;
+    world.serve(&server);
+    let asked = world.ran(&["run", "go"]).await;
+    assert_eq!(asked.code, 3, "{}", asked.err);
+    let id = world.home.newest().await;
+    let approved = world.ran(&["approve", &id, "1.0", "--go"]).await;
+    assert_eq!(approved.code, 0, "{}", approved.err);
+    for (call, label) in [("1.0", "unsandboxed"), ("1.1", "sandbox level A")] {
+        let why = world.ran(&["why", &id, call]).await;
+        assert!(why.out.contains(label), "{call}: {}{}", why.out, why.err);
+    }
+}
+
 /// G509, G510: no launcher, or one that is killed, is an error of the call.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_launcher_that_is_missing_or_killed_runs_nothing_bare() {
@@ -229,7 +248,7 @@ async fn a_launcher_that_is_missing_or_killed_runs_nothing_bare() {
             call: call.clone(),
             isolation: level,
             seen: Default::default(),
-            closed: None,
+            hidden_folder: None,
         };
         let (finished, _) =
             hands.run(job, std::sync::Arc::new(|_| {}), CancellationToken::default()).await;

@@ -351,7 +351,7 @@ async fn a_session_of_another_release_keeps_its_head_and_says_so() {
     std::fs::create_dir_all(&data).unwrap();
     let tools =
         Arc::new(dunnock_testkit::tools::ScriptedTools::new(&home.dir.path().join("traces")));
-    let world = dunnock_engine::Ports {
+    let ports = dunnock_engine::Ports {
         log: Arc::new(dunnock_store::Sqlite::open(&data).await.unwrap().store),
         model: Arc::new(old),
         tools,
@@ -369,19 +369,20 @@ async fn a_session_of_another_release_keeps_its_head_and_says_so() {
         ..dunnock_proto::Config::default()
     };
     let folder = home.project().canonicalize().unwrap();
-    let session = create(&world, &folder.to_string_lossy(), config).await.unwrap();
-    let mut door = Connection::open(world, session.clone(), 0).await.unwrap();
-    door.send(dunnock_proto::Command::Prompt { text: "go".into(), images: Vec::new() })
+    let session = create(&ports, &folder.to_string_lossy(), config).await.unwrap();
+    let mut connection = Connection::open(ports, session.clone(), 0).await.unwrap();
+    connection
+        .send(dunnock_proto::Command::Prompt { text: "go".into(), images: Vec::new() })
         .await
         .unwrap()
         .unwrap();
-    let handle = door.handle().unwrap().clone();
+    let handle = connection.handle().unwrap().clone();
     handle
         .summary()
         .wait_for(|s| s.parked && s.status == dunnock_core::Status::Waiting)
         .await
         .unwrap();
-    door.close().await;
+    connection.close().await;
     let ran = home.run(&["answer", &session.to_string()[..8], "yes", "--go"]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     let requests = server.bodies();

@@ -61,7 +61,7 @@ export function warnings(text: string): string[] {
     try {
       const ascii = new URL(`http://${word}/`).hostname;
       if (ascii.includes('xn--'))
-        found.push(`“${word}” has non-ASCII letters; its real name is ${ascii}`);
+        found.push(`“${word}” has non-ASCII letters; as a host name it is ${ascii}`);
     } catch {
       // not a valid host name
     }

@@ -129,8 +129,8 @@ export function Start({ workspace }: { workspace?: string }) {
         </Composer>
         <Status>
           <span>
-            Steps are saved. File changes can be undone. Access beyond the sandbox needs your
-            approval.
+            Steps are saved. Most file changes can be undone. The approval mode decides when you are
+            asked.
           </span>
         </Status>
       </Dock>

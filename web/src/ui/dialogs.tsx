@@ -425,7 +425,8 @@ function Rules() {
           </li>
         ))}
       </ul>
-      {id && grants && grants.length > 0 ? (
+      {/* Not before the rules above are there: nothing may move under the pointer. */}
+      {id && grants && grants.length > 0 && !rules.isPending ? (
         <>
           <h3>In this session only</h3>
           <ul className={styles.rules}>

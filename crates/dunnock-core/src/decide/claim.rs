@@ -12,9 +12,9 @@ use dunnock_proto::{
 impl Draft<'_> {
     /// Another process becomes the owner. Calls that the previous owner started and that cannot be
     /// repeated end with an unknown outcome.
-    pub(super) fn take(&mut self, take: Claim) -> Result<(), Refused> {
-        let Claim { owner, isolation: level, platform, app, untrusted } = take;
-        if self.s.owner.is_some_and(|seat| seat.owner == owner) {
+    pub(super) fn claim(&mut self, claim: Claim) -> Result<(), Refused> {
+        let Claim { owner, isolation: level, platform, app, untrusted } = claim;
+        if self.s.owner.is_some_and(|current| current.owner == owner) {
             return Err(Refused::Invalid);
         }
         let begun: Vec<CallId> = self

@@ -42,19 +42,19 @@ pub fn decide(s: &State, now: &DecideContext, input: Input) -> Result<Vec<Event>
     }
     let mut draft = Draft { s: s.clone(), now, events: Vec::new(), spent: s.spent.micros };
     match input {
-        Input::Order(order) => {
-            if order.expect.is_some_and(|seen| seen != s.version) {
+        Input::Command(request) => {
+            if request.expect.is_some_and(|seen| seen != s.version) {
                 return Err(Refused::Stale { version: s.version });
             }
-            draft.command(order.command)?;
+            draft.command(request.command)?;
         }
         Input::Report(report) => {
-            if s.owner.is_none_or(|seat| seat.owner != report.owner) {
+            if s.owner.is_none_or(|current| current.owner != report.owner) {
                 return Err(Refused::NotOwner);
             }
             draft.report(report.owner, report.work)?;
         }
-        Input::Take(take) => draft.take(take)?,
+        Input::Claim(claim) => draft.claim(claim)?,
     }
     if let Some(news) = &now.preamble_drift
         && draft.s.preamble_fits()

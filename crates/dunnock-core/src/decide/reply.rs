@@ -14,12 +14,12 @@ impl Draft<'_> {
     pub(super) fn reply(
         &mut self,
         id: QuestionId,
-        shown: Hash,
+        shown_hash: Hash,
         answer: Answer,
         note: Option<String>,
     ) -> Result<(), Refused> {
         let question = self.s.question(id).cloned().ok_or(Refused::NoQuestion)?;
-        if question.hash != shown {
+        if question.hash != shown_hash {
             return Err(Refused::Changed);
         }
         let replied = Replied { question: id, answer: answer.clone(), note: note.clone() };
@@ -31,11 +31,11 @@ impl Draft<'_> {
                 }
                 // Whatever the lists say by now, a yes grants what was shown, at the isolation that
                 // was shown.
-                let (access, shown) = (asked.access, asked.isolation);
+                let (access, isolation) = (asked.access, asked.isolation);
                 match answer {
                     Answer::Yes => {
                         self.record(replied);
-                        self.allow(&call, AllowedBy::Person(id), shown, access, None);
+                        self.allow(&call, AllowedBy::Person(id), isolation, access, None);
                     }
                     Answer::Edit { .. } if policy::guarded(&self.s, &call.part.tool) => {
                         return Err(Refused::InvalidAnswer);
@@ -48,7 +48,13 @@ impl Draft<'_> {
                             return Err(Refused::InvalidAnswer);
                         }
                         self.record(replied);
-                        self.allow(&call, AllowedBy::Person(id), shown, found.access, Some(args));
+                        self.allow(
+                            &call,
+                            AllowedBy::Person(id),
+                            isolation,
+                            found.access,
+                            Some(args),
+                        );
                     }
                     Answer::Always { rule } => {
                         if asked.rule.as_ref() != Some(&rule) {
@@ -56,15 +62,15 @@ impl Draft<'_> {
                         }
                         self.record(replied);
                         self.record(Granted { rule });
-                        self.allow(&call, AllowedBy::Person(id), shown, access, None);
+                        self.allow(&call, AllowedBy::Person(id), isolation, access, None);
                     }
                     Answer::No => {
                         self.record(replied);
-                        let shown = match &note {
+                        let text = match &note {
                             Some(note) => format!("the person declined this call: {note}"),
                             None => "the person declined this call".into(),
                         };
-                        self.finish(call.id, Outcome::Declined { note }, &shown);
+                        self.finish(call.id, Outcome::Declined { note }, &text);
                     }
                     Answer::Text { .. } => return Err(Refused::InvalidAnswer),
                 }
@@ -73,7 +79,7 @@ impl Draft<'_> {
                 let (outcome, text): (Outcome, Arc<str>) = match answer {
                     Answer::Text { text } => (Outcome::Done, text),
                     Answer::Yes => (Outcome::Done, "yes".into()),
-                    Answer::No => (Outcome::Declined { note }, "the person gave no answer".into()),
+                    Answer::No => (Outcome::Declined { note }, "declined by the person".into()),
                     Answer::Always { .. } | Answer::Edit { .. } => Err(Refused::InvalidAnswer)?,
                 };
                 self.record(replied);

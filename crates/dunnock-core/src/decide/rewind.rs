@@ -21,7 +21,7 @@ impl Draft<'_> {
             return Err(Refused::Busy);
         }
         let visible = self.s.visible();
-        let (talk, files) = match to {
+        let (conversation, files) = match to {
             RewindTo::Event(at) if within(&visible, at) => {
                 (cut_after(&visible, at), self.now.tree_at.clone())
             }
@@ -32,9 +32,9 @@ impl Draft<'_> {
             }
         };
         let (spans, tree) = match scope {
-            Scope::Conversation => (talk, None),
+            Scope::Conversation => (conversation, None),
             Scope::Files => (visible, Some(files.ok_or(Refused::NoSuchPoint)?)),
-            Scope::Both => (talk, Some(files.ok_or(Refused::NoSuchPoint)?)),
+            Scope::Both => (conversation, Some(files.ok_or(Refused::NoSuchPoint)?)),
         };
         let files_too = tree.is_some();
         self.record(RewindRequested { spans: spans.clone(), tree, scope, force, to: Some(to) });

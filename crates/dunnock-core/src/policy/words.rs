@@ -536,10 +536,10 @@ mod tests {
             .collect();
         assert_eq!(files, [(">", "out"), (">>", "err"), ("<", "in"), (">|", "x"), ("&>", "y")]);
         let home = split("rm -rf \"$HOME\"/ ~ ~/x '~'");
-        let told: Vec<(&str, bool)> =
+        let found: Vec<(&str, bool)> =
             home.commands[0].words.iter().map(|w| (w.text.as_str(), w.plain)).collect();
         assert_eq!(
-            told,
+            found,
             [
                 ("rm", true),
                 ("-rf", true),

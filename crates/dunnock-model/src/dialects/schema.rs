@@ -184,7 +184,7 @@ pub fn unbounded(schema: &Value) -> Value {
 /// Describes the properties of an object, one per line: shorter than a schema, and easier for small
 /// models.
 #[must_use]
-pub fn told(schema: &Value) -> String {
+pub fn describe(schema: &Value) -> String {
     let required: Vec<&str> = schema
         .get("required")
         .and_then(Value::as_array)

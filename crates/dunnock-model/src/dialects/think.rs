@@ -17,7 +17,7 @@ pub(crate) struct Think {
     /// Inside tags: the closing tag.
     inside: Option<&'static str>,
     /// Reasoning was found, so a lone closing tag is no longer expected.
-    told: bool,
+    answered: bool,
     /// The answer has begun.
     begun: bool,
     /// Inside a code fence, where tags do not count.
@@ -73,7 +73,7 @@ impl Think {
                 Tag::Open(open, close) => {
                     self.let_go(&mut words, out);
                     self.inside = Some(close);
-                    self.told = true;
+                    self.answered = true;
                     self.gap.clear();
                     self.line = LineStart { begun: true, ..LineStart::default() };
                     at += open.len();
@@ -98,7 +98,7 @@ impl Think {
                 Tag::Lone(len) => {
                     self.let_go(&mut words, out);
                     out.push(Parsed::AllThought);
-                    self.told = true;
+                    self.answered = true;
                     self.begun = false;
                     self.gap.clear();
                     self.line = LineStart::default();
@@ -125,7 +125,7 @@ impl Think {
             self.begun = true;
             // Keep whitespace before the very first word, but not after reasoning.
             let gap = std::mem::take(&mut self.gap);
-            if !self.told {
+            if !self.answered {
                 words.push_str(&gap);
             }
         }
@@ -167,7 +167,7 @@ impl Think {
         if self.fenced || !fresh {
             // An unexpected closing tag: text stays text, but earlier calls may have been
             // reasoning.
-            if self.told || !self.line.ticks.is_multiple_of(2) {
+            if self.answered || !self.line.ticks.is_multiple_of(2) {
                 return Tag::None;
             }
             if let Some((_, close)) = TAGS.iter().find(|(_, close)| rest.starts_with(close)) {
@@ -180,7 +180,7 @@ impl Think {
             if rest.starts_with(open) {
                 return Tag::Open(open, close);
             }
-            if let Some(behind) = rest.strip_prefix(close).filter(|_| !self.told) {
+            if let Some(behind) = rest.strip_prefix(close).filter(|_| !self.answered) {
                 // Only a tag alone on its line counts; otherwise the text may just mention it.
                 let line = behind.split('\n').next().unwrap_or_default();
                 return match line.trim().is_empty() {
@@ -191,7 +191,7 @@ impl Think {
                     false => Tag::Doubt(close.len()),
                 };
             }
-            if !last && (open.starts_with(rest) || (!self.told && close.starts_with(rest))) {
+            if !last && (open.starts_with(rest) || (!self.answered && close.starts_with(rest))) {
                 return Tag::Unsure;
             }
         }
@@ -224,21 +224,21 @@ mod tests {
                 .chunks(size)
                 .for_each(|piece| think.feed(&piece.iter().collect::<String>(), &mut out));
             think.finish(&mut out);
-            let mut told = String::new();
+            let mut trace = String::new();
             let mut thinking = false;
             for one in out {
                 let now = matches!(one, Parsed::Reasoning(_));
                 if now != thinking {
-                    told.push(if now { '[' } else { ']' });
+                    trace.push(if now { '[' } else { ']' });
                     thinking = now;
                 }
                 match one {
-                    Parsed::Text(t) | Parsed::Reasoning(t) => told.push_str(&t),
-                    Parsed::AllThought => told.push('!'),
+                    Parsed::Text(t) | Parsed::Reasoning(t) => trace.push_str(&t),
+                    Parsed::AllThought => trace.push('!'),
                     Parsed::Call(_) | Parsed::Doubt => {}
                 }
             }
-            all.push(told);
+            all.push(trace);
         }
         assert!(all.iter().all(|one| *one == all[0]), "{all:?}");
         all[0].clone()

@@ -243,7 +243,7 @@ struct OpenItem {
     index: u64,
     kind: Kind,
     /// Some of its text has arrived as deltas.
-    told: bool,
+    streamed: bool,
     done: bool,
 }
 
@@ -280,15 +280,15 @@ impl WireReader for Responses {
                 }
             }
             "response.output_text.delta" | "response.refusal.delta" => {
-                self.told(index, Kind::Message);
+                self.mark_streamed(index, Kind::Message);
                 answer.text(delta)?;
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.told(index, Kind::Reasoning);
+                self.mark_streamed(index, Kind::Reasoning);
                 answer.reasoning(delta)?;
             }
             "response.reasoning_summary_part.added"
-                if self.open.iter().any(|o| o.index == index && o.told) =>
+                if self.open.iter().any(|o| o.index == index && o.streamed) =>
             {
                 answer.reasoning("\n\n")?;
             }
@@ -311,11 +311,11 @@ impl WireReader for Responses {
                 self.over(event.response.map_or("{}", RawValue::get), answer)?;
             }
             "error" => {
-                let told = event
+                let error = event
                     .error
                     .filter(|e| !e.is_null())
                     .unwrap_or(json!({"message": event.message}));
-                return Err(Bad::Server(crate::request_error::words(&told)));
+                return Err(Bad::Server(crate::request_error::words(&error)));
             }
             "" => match event.error.filter(|e| !e.is_null()) {
                 Some(error) => return Err(Bad::Server(crate::request_error::words(&error))),
@@ -342,10 +342,10 @@ impl Responses {
         })
     }
 
-    fn told(&mut self, index: u64, kind: Kind) {
+    fn mark_streamed(&mut self, index: u64, kind: Kind) {
         match self.open.iter_mut().rev().find(|o| o.index == index && !o.done) {
-            Some(open) => open.told = true,
-            None => self.open.push(OpenItem { index, kind, told: true, done: false }),
+            Some(open) => open.streamed = true,
+            None => self.open.push(OpenItem { index, kind, streamed: true, done: false }),
         }
     }
 
@@ -368,7 +368,7 @@ impl Responses {
             "reasoning" => Kind::Reasoning,
             _ => Kind::Other,
         };
-        self.open.push(OpenItem { index, kind, told: false, done: false });
+        self.open.push(OpenItem { index, kind, streamed: false, done: false });
         Ok(())
     }
 
@@ -412,13 +412,13 @@ impl Responses {
                     }
                 }
             }
-            "message" if !open.told => {
+            "message" if !open.streamed => {
                 for text in texts(item.content) {
                     answer.text(&text)?;
                 }
             }
             "reasoning" => {
-                if !open.told {
+                if !open.streamed {
                     let summary = texts(item.summary);
                     let said = if summary.is_empty() { texts(item.content) } else { summary };
                     answer.reasoning(&said.join("\n\n"))?;

@@ -237,15 +237,15 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
         launcher: rustix::process::getpid().as_raw_nonzero().get(),
     };
     let argument = std::ptr::from_ref(&within).cast_mut().cast::<c_void>();
-    let rung = ready.plan.as_deref().map(|plan| plan.rung);
-    let (first, flags): (extern "C" fn(*mut c_void) -> c_int, c_int) = match rung {
+    let isolation = ready.plan.as_deref().map(|plan| plan.isolation);
+    let (first, flags): (extern "C" fn(*mut c_void) -> c_int, c_int) = match isolation {
         // Creates the sandbox's first process as a child of the launcher, and exits.
         Some(Isolation::A | Isolation::B) if ready.join.is_some() => {
             (join, libc::CLONE_VM | libc::CLONE_VFORK)
         }
-        Some(rung @ (Isolation::A | Isolation::B)) => {
+        Some(isolation @ (Isolation::A | Isolation::B)) => {
             let mounts =
-                if rung == Isolation::A { libc::CLONE_NEWNS | libc::CLONE_NEWUTS } else { 0 };
+                if isolation == Isolation::A { libc::CLONE_NEWNS | libc::CLONE_NEWUTS } else { 0 };
             let net = if ready.plan.as_ref().is_some_and(|plan| plan.network) {
                 0
             } else {
@@ -268,7 +268,7 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
     super::quiet::quiet(false);
     if pid < 0 {
         let error = io::Error::last_os_error();
-        return Err(match rung {
+        return Err(match isolation {
             Some(_) => {
                 io::Error::other(format!("the sandbox could not be created: clone: {error}"))
             }
@@ -277,7 +277,7 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
     }
     drop(stacks);
     let mut pid = pid;
-    if ready.join.is_some() && rung.is_some_and(|rung| rung != Isolation::C) {
+    if ready.join.is_some() && isolation.is_some_and(|isolation| isolation != Isolation::C) {
         let _ = rustix::process::waitpid(
             rustix::process::Pid::from_raw(pid),
             rustix::process::WaitOptions::empty(),
@@ -409,7 +409,7 @@ extern "C" fn join(argument: *mut c_void) -> c_int {
         must!(within, SETNS, libc::setns(to.user.as_raw_fd(), libc::CLONE_NEWUSER));
         must!(within, SETNS, libc::setns(to.net.as_raw_fd(), libc::CLONE_NEWNET));
         let mounts =
-            if plan.rung == Isolation::A { libc::CLONE_NEWNS | libc::CLONE_NEWUTS } else { 0 };
+            if plan.isolation == Isolation::A { libc::CLONE_NEWNS | libc::CLONE_NEWUTS } else { 0 };
         let flags =
             libc::CLONE_NEWPID | libc::CLONE_NEWIPC | mounts | libc::CLONE_PARENT | libc::SIGCHLD;
         let stack = within.stack.wrapping_add(2 * STACK);
@@ -662,7 +662,7 @@ extern "C" fn command(argument: *mut c_void) -> c_int {
         let within = &*argument.cast::<Within<'_>>();
         let ready = within.ready;
         let boxed = ready.plan.as_ref();
-        let own_tree = boxed.is_some_and(|plan| plan.rung != Isolation::C);
+        let own_tree = boxed.is_some_and(|plan| plan.isolation != Isolation::C);
         if !own_tree {
             must!(within, PARENT, libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL));
             if libc::getppid() != within.launcher {

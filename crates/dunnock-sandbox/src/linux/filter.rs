@@ -194,7 +194,7 @@ const TIOCSETD: u32 = 0x5423;
 const TIOCCONS: u32 = 0x541D;
 
 /// The filter for a level, with or without the machine's network.
-pub(crate) fn filter(rung: Isolation, network: bool, abi: i64) -> Vec<sock_filter> {
+pub(crate) fn filter(isolation: Isolation, network: bool, abi: i64) -> Vec<sock_filter> {
     let mut listed: Vec<(i64, Answer)> =
         NEVER.iter().map(|n| (*n, Answer::Refuse(libc::EPERM))).collect();
     // Its flags are behind a pointer, which a filter cannot read; on ENOSYS, callers fall back to
@@ -203,7 +203,7 @@ pub(crate) fn filter(rung: Isolation, network: bool, abi: i64) -> Vec<sock_filte
     listed.push((libc::SYS_clone, Answer::Bits(0, NAMESPACES)));
     // Injecting input into the user's terminal.
     listed.push((libc::SYS_ioctl, Answer::If(1, vec![TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS])));
-    if rung == Isolation::C {
+    if isolation == Isolation::C {
         // No namespace hides the rest of the machine: protect other processes' memory and limits.
         listed.extend(SHARED.iter().map(|n| (*n, Answer::Refuse(libc::EPERM))));
         let only_me = |n: i64, argument: u32| (n, Answer::Unless(argument, vec![0]));
@@ -218,7 +218,7 @@ pub(crate) fn filter(rung: Isolation, network: bool, abi: i64) -> Vec<sock_filte
             (libc::SYS_process_madvise, Answer::Refuse(libc::EPERM)),
         ]);
     }
-    let families: Vec<u32> = match (rung, network) {
+    let families: Vec<u32> = match (isolation, network) {
         (Isolation::A, _) => {
             vec![
                 libc::AF_UNIX as u32,
@@ -236,18 +236,18 @@ pub(crate) fn filter(rung: Isolation, network: bool, abi: i64) -> Vec<sock_filte
     listed.push((libc::SYS_socket, Answer::Unless(0, families)));
     listed.push((
         libc::SYS_socketpair,
-        if rung == Isolation::A {
+        if isolation == Isolation::A {
             Answer::Unless(0, vec![libc::AF_UNIX as u32])
         } else {
             Answer::Pairs
         },
     ));
-    if rung == Isolation::C && abi < 6 {
+    if isolation == Isolation::C && abi < 6 {
         // Landlock cannot restrict signals yet: at least refuse to signal all of the user's
         // processes at once.
         listed.push((libc::SYS_kill, Answer::If(0, vec![u32::MAX])));
     }
-    if rung == Isolation::C && !network {
+    if isolation == Isolation::C && !network {
         listed.extend(TALK.iter().map(|n| (*n, Answer::Refuse(libc::EPERM))));
     }
     assemble(listed)
@@ -349,21 +349,21 @@ mod tests {
 
     #[test]
     fn each_listed_call_is_refused_and_no_other() {
-        for (rung, network) in [
+        for (isolation, network) in [
             (Isolation::A, false),
             (Isolation::B, false),
             (Isolation::C, false),
             (Isolation::C, true),
         ] {
-            let code = filter(rung, network, 7);
-            println!("{rung:?}, network {network}: {} instructions", code.len());
+            let code = filter(isolation, network, 7);
+            println!("{isolation:?}, network {network}: {} instructions", code.len());
             let refused: Vec<i64> = (0..500)
                 .filter(|n| ask(&code, OURS, *n as u32, [0; 6]) == refuse(libc::EPERM))
                 .collect();
             let mut wanted: Vec<i64> = NEVER.to_vec();
             wanted.push(libc::SYS_socketpair);
             wanted.push(libc::SYS_socket); // of no family
-            if rung == Isolation::C {
+            if isolation == Isolation::C {
                 wanted.extend(SHARED);
                 wanted.push(libc::SYS_process_madvise);
                 if !network {
@@ -390,14 +390,14 @@ mod tests {
                 )
             };
             assert_eq!(pair(libc::SOCK_STREAM | libc::SOCK_CLOEXEC), ALLOW);
-            assert_eq!(pair(libc::SOCK_DGRAM) == ALLOW, rung == Isolation::A);
-            assert_eq!(arg0(libc::SYS_socket, libc::AF_UNIX) == ALLOW, rung == Isolation::A);
+            assert_eq!(pair(libc::SOCK_DGRAM) == ALLOW, isolation == Isolation::A);
+            assert_eq!(arg0(libc::SYS_socket, libc::AF_UNIX) == ALLOW, isolation == Isolation::A);
             assert_eq!(
                 arg0(libc::SYS_socket, libc::AF_INET) == ALLOW,
-                rung != Isolation::C || network
+                isolation != Isolation::C || network
             );
             assert_eq!(arg0(libc::SYS_socket, libc::AF_VSOCK), refuse(libc::EPERM));
-            assert_eq!(arg0(libc::SYS_prlimit64, 7) == ALLOW, rung != Isolation::C);
+            assert_eq!(arg0(libc::SYS_prlimit64, 7) == ALLOW, isolation != Isolation::C);
             let typed = ask(&code, OURS, libc::SYS_ioctl as u32, [0, TIOCSTI, 0, 0, 0, 0]);
             assert_eq!(typed, refuse(libc::EPERM));
             assert_eq!(ask(&code, 0x4000_0003, 1, [0; 6]), KILL);

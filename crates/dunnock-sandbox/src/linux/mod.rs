@@ -36,7 +36,7 @@ pub enum Isolation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxSpec {
     /// The isolation level.
-    pub rung: Isolation,
+    pub isolation: Isolation,
     /// The workspace.
     pub workspace: PathBuf,
     /// Whether the command may write to the workspace.

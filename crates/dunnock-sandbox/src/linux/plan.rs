@@ -109,7 +109,7 @@ pub(crate) enum MountStep {
 
 /// Everything a child needs.
 pub(crate) struct Plan {
-    pub(crate) rung: Isolation,
+    pub(crate) isolation: Isolation,
     pub(crate) network: bool,
     pub(crate) steps: Vec<MountStep>,
     pub(crate) slots: usize,
@@ -210,9 +210,9 @@ impl Steps {
 
 impl Plan {
     #[expect(unsafe_code, reason = "owns the descriptor that was just made")]
-    pub(crate) fn new(cage: &SandboxSpec, abi: i64) -> io::Result<Self> {
-        let steps = match cage.rung {
-            Isolation::A => mounts(cage)?,
+    pub(crate) fn new(spec: &SandboxSpec, abi: i64) -> io::Result<Self> {
+        let steps = match spec.isolation {
+            Isolation::A => mounts(spec)?,
             Isolation::B | Isolation::C => Steps {
                 list: Vec::new(),
                 slots: 0,
@@ -223,8 +223,8 @@ impl Plan {
         };
         let (user, group) =
             (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let (attr, rules) = (Attr::of(abi), rules(cage));
-        let ruleset = match cage.rung {
+        let (attr, rules) = (Attr::of(abi), rules(spec));
+        let ruleset = match spec.isolation {
             Isolation::A => None,
             Isolation::B | Isolation::C => {
                 let made = ruleset(&attr, &rules).map_err(|_| io::Error::last_os_error())?;
@@ -235,26 +235,26 @@ impl Plan {
             }
         };
         Ok(Self {
-            rung: cage.rung,
-            network: cage.network,
+            isolation: spec.isolation,
+            network: spec.network,
             steps: steps.list,
             slots: steps.slots,
             attr,
             rules,
             ruleset,
-            filter: filter::filter(cage.rung, cage.network, abi),
+            filter: filter::filter(spec.isolation, spec.network, abi),
             uid_map: format!("{user} {user} 1").into_bytes(),
             gid_map: format!("{group} {group} 1").into_bytes(),
         })
     }
 }
 
-fn rules(cage: &SandboxSpec) -> Vec<Rule> {
+fn rules(spec: &SandboxSpec) -> Vec<Rule> {
     let mut rules: Vec<Option<Rule>> = Vec::new();
     let mut grant = |path: &Path, access: u64| rules.push(Rule::new(path, access));
     // Without mounts, files that only root can read cannot be hidden: root gets everything else,
     // entry by entry.
-    let by_name = cage.rung != Isolation::A && rustix::process::geteuid().is_root();
+    let by_name = spec.isolation != Isolation::A && rustix::process::geteuid().is_root();
     for path in SYSTEM.iter().map(Path::new) {
         if by_name && path == Path::new("/etc") {
             let entries =
@@ -267,36 +267,36 @@ fn rules(cage: &SandboxSpec) -> Vec<Rule> {
         }
     }
     DEVICES.iter().for_each(|path| grant(Path::new(path), DEVICE | READ));
-    cage.readable.iter().for_each(|path| grant(path, READ));
-    grant(&cage.workspace, if cage.writes { ALL } else { READ });
-    cage.writable.iter().for_each(|path| grant(path, ALL));
-    match cage.rung {
+    spec.readable.iter().for_each(|path| grant(path, READ));
+    grant(&spec.workspace, if spec.writes { ALL } else { READ });
+    spec.writable.iter().for_each(|path| grant(path, ALL));
+    match spec.isolation {
         Isolation::A => {
             FRESH.iter().for_each(|path| grant(Path::new(path), ALL));
-            cage.private.iter().for_each(|path| grant(path, ALL));
-            cage.layered.iter().for_each(|layer| grant(&layer.below, ALL));
+            spec.private.iter().for_each(|path| grant(path, ALL));
+            spec.layered.iter().for_each(|layer| grant(&layer.below, ALL));
             // For the resolver's file, if the network is allowed.
             grant(Path::new("/run"), READ);
         }
         Isolation::B | Isolation::C => {
-            grant(&cage.tmp, ALL);
-            cage.layered.iter().for_each(|layer| grant(&layer.below, READ));
+            grant(&spec.tmp, ALL);
+            spec.layered.iter().for_each(|layer| grant(&layer.below, READ));
         }
     }
-    let build = cage.build.iter().filter_map(|path| Some(Rule::new(path, ALL)?.own()));
+    let build = spec.build.iter().filter_map(|path| Some(Rule::new(path, ALL)?.own()));
     rules.into_iter().flatten().chain(build).collect()
 }
 
 /// Folders that are empty in the sandbox, none below another.
-fn emptied(cage: &SandboxSpec) -> Vec<PathBuf> {
+fn emptied(spec: &SandboxSpec) -> Vec<PathBuf> {
     let top = std::fs::read_dir("/").into_iter().flatten().flatten();
     let elsewhere: Vec<PathBuf> = top
         .filter(|e| !SEEN.iter().any(|seen| e.file_name() == *seen))
         .map(|entry| entry.path())
         .collect();
-    let wanted = cage.private.iter().map(PathBuf::as_path);
+    let wanted = spec.private.iter().map(PathBuf::as_path);
     let private = |path: &Path| {
-        cage.private.iter().any(|p| p == path) || FRESH.iter().any(|fresh| Path::new(fresh) == path)
+        spec.private.iter().any(|p| p == path) || FRESH.iter().any(|fresh| Path::new(fresh) == path)
     };
     let mut all: Vec<PathBuf> = wanted
         .chain(elsewhere.iter().map(PathBuf::as_path))
@@ -321,39 +321,39 @@ fn emptied(cage: &SandboxSpec) -> Vec<PathBuf> {
 
 /// The mounts of level A. First clone what stays writable; then make everything read-only; then
 /// clone what stays readable, empty the folders, and attach the clones.
-fn mounts(cage: &SandboxSpec) -> io::Result<Steps> {
+fn mounts(spec: &SandboxSpec) -> io::Result<Steps> {
     let mut s = Steps {
         list: Vec::new(),
         slots: 0,
-        emptied: emptied(cage),
+        emptied: emptied(spec),
         made: Default::default(),
         put: Vec::new(),
     };
     s.list.push(MountStep::Private);
-    let workspace = s.take(&cage.workspace)?;
+    let workspace = s.take(&spec.workspace)?;
     let mut back: Vec<(usize, &Path, bool)> = Vec::new();
     let mut caches: Vec<(usize, &Path)> = Vec::new();
-    for path in &cage.writable {
+    for path in &spec.writable {
         caches.push((s.take(path)?, path));
     }
-    for path in cage.build.iter().filter(|path| !cage.writes && is_folder(path) == Some(true)) {
+    for path in spec.build.iter().filter(|path| !spec.writes && is_folder(path) == Some(true)) {
         back.push((s.take(path)?, path, true));
     }
-    for layer in &cage.layered {
+    for layer in &spec.layered {
         s.list.push(MountStep::Layer { path: text(&layer.below)?, data: layer_data(layer)? });
         back.push((s.take(&layer.below)?, &layer.below, true));
     }
     s.list.push(MountStep::ReadOnly);
-    if !cage.writes {
+    if !spec.writes {
         s.list.push(MountStep::Close { slot: workspace });
     }
-    for path in cage.readable.iter().filter(|path| s.covered(path)).collect::<Vec<_>>() {
+    for path in spec.readable.iter().filter(|path| s.covered(path)).collect::<Vec<_>>() {
         if let Some(folder) = is_folder(path) {
             back.push((s.take(path)?, path, folder));
         }
     }
     let resolver = Path::new("/etc/resolv.conf").canonicalize().ok();
-    let resolver = resolver.filter(|path| cage.network && s.covered(path));
+    let resolver = resolver.filter(|path| spec.network && s.covered(path));
     if let Some(path) = &resolver {
         back.push((s.take(path)?, path, false));
     }
@@ -362,19 +362,19 @@ fn mounts(cage: &SandboxSpec) -> io::Result<Steps> {
         let data = if open { c"mode=1777,size=4g" } else { c"mode=0755,size=4g" };
         s.list.push(MountStep::Empty { path: text(&place)?, data: data.to_owned() });
     }
-    for place in cage.private.iter().map(PathBuf::as_path).chain(FRESH.iter().map(Path::new)) {
+    for place in spec.private.iter().map(PathBuf::as_path).chain(FRESH.iter().map(Path::new)) {
         s.lead(place, true)?;
     }
-    s.put(workspace, &cage.workspace, true)?;
+    s.put(workspace, &spec.workspace, true)?;
     // Parents before children.
     back.sort_by_key(|(_, path, _)| path.components().count());
     for (slot, path, folder) in back {
         s.put(slot, path, folder)?;
     }
-    for path in &cage.pinned {
+    for path in &spec.pinned {
         s.pin(path, false)?;
     }
-    for path in &cage.closed {
+    for path in &spec.closed {
         s.pin(path, true)?;
     }
     let nothing = PathBuf::from("/tmp/.nothing");
@@ -382,7 +382,7 @@ fn mounts(cage: &SandboxSpec) -> io::Result<Steps> {
     // Other users cannot read these anyway.
     let secrets: &[&str] = if rustix::process::geteuid().is_root() { SECRETS } else { &[] };
     let mut hidden: Vec<&Path> =
-        cage.hidden.iter().map(PathBuf::as_path).chain(secrets.iter().map(Path::new)).collect();
+        spec.hidden.iter().map(PathBuf::as_path).chain(secrets.iter().map(Path::new)).collect();
     hidden.sort();
     for path in hidden {
         // Below an emptied folder there is nothing left to hide.
@@ -391,7 +391,7 @@ fn mounts(cage: &SandboxSpec) -> io::Result<Steps> {
         }
         match is_folder(path) {
             Some(true) => {
-                s.list.push(match cage.writable.iter().any(|cache| cache.starts_with(path)) {
+                s.list.push(match spec.writable.iter().any(|cache| cache.starts_with(path)) {
                     true => MountStep::Empty {
                         path: text(path)?,
                         data: c"mode=0755,size=64k".to_owned(),

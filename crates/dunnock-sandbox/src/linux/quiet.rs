@@ -80,8 +80,8 @@ mod tests {
             std::fs::create_dir_all(dir.path().join(name)).unwrap();
             dir.path().join(name).canonicalize().unwrap()
         };
-        let cage = |rung| SandboxSpec {
-            rung,
+        let spec = |isolation| SandboxSpec {
+            isolation,
             workspace: at("w"),
             writes: true,
             build: vec![],
@@ -102,10 +102,11 @@ mod tests {
             (Some(Isolation::B), false),
             (Some(Isolation::A), false),
         ];
-        for (rung, shared) in
+        for (isolation, shared) in
             all.into_iter().chain([(Some(Isolation::B), true), (Some(Isolation::A), true)])
         {
-            let plan = rung.map(|rung| Rc::new(Plan::new(&cage(rung), abi()).unwrap()));
+            let plan =
+                isolation.map(|isolation| Rc::new(Plan::new(&spec(isolation), abi()).unwrap()));
             let null = || {
                 std::fs::File::options().read(true).write(true).open("/dev/null").unwrap().into()
             };
@@ -126,8 +127,8 @@ mod tests {
                 Some(Fate::Over(raw) | Fate::Began(Some(raw))) => raw >> 8,
                 _ => status.exit_status().unwrap_or(-1),
             };
-            assert_eq!(ended, 7, "{rung:?}: {fate:?} {status:?}");
-            println!("{rung:?}: began and ended, nothing allocated on the way");
+            assert_eq!(ended, 7, "{isolation:?}: {fate:?} {status:?}");
+            println!("{isolation:?}: began and ended, nothing allocated on the way");
         }
     }
 }

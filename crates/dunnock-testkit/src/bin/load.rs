@@ -166,9 +166,9 @@ fn start(program: &str, home: &Path, model: SocketAddr, sandbox: &str) -> Server
     let mut child = command.spawn().unwrap();
     let mut line = String::new();
     std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let told: Value = serde_json::from_str(&line).unwrap();
-    let at = told["url"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
-    let token = std::fs::read_to_string(told["token_file"].as_str().unwrap()).unwrap();
+    let ready: Value = serde_json::from_str(&line).unwrap();
+    let at = ready["url"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
+    let token = std::fs::read_to_string(ready["token_file"].as_str().unwrap()).unwrap();
     Server { child, at, token }
 }
 

@@ -9,12 +9,12 @@ fn main() {
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let (asks, _asked) = mpsc::channel(8);
-        let (_tell, told) = mpsc::channel(8);
+        let (_tell, events) = mpsc::channel(8);
         let folder = tempfile::tempdir().expect("a folder");
         let keep = Keep::new(folder.path().to_path_buf());
         let (theme, notify, seed) = (Theme::Dark, Notify::Off, [0; 16]);
         let app =
-            App { asks, told, keep, theme, notify, seed, folder: "new".into(), figures: None };
+            App { asks, events, keep, theme, notify, seed, folder: "new".into(), figures: None };
         let soon = async {
             tokio::time::sleep(std::time::Duration::from_millis(400)).await;
             panic!("a planted panic");

@@ -49,15 +49,15 @@ async fn run() -> i32 {
             return 1;
         }
     };
-    let world = worlds::on(Arc::new(opened.store), &dir, scenario.model());
+    let ports = worlds::on(Arc::new(opened.store), &dir, scenario.model());
     if verb == "many" {
         let seconds: u64 =
             args.get(4).and_then(|n| n.parse().ok()).expect("many DIR SCENARIO SECONDS");
-        return many(world, &scenario, std::time::Duration::from_secs(seconds)).await;
+        return many(ports, &scenario, std::time::Duration::from_secs(seconds)).await;
     }
-    let session = match world.log.list(None, 1).await.expect("the list reads").first() {
+    let session = match ports.log.list(None, 1).await.expect("the list reads").first() {
         Some(listed) => listed.id.clone(),
-        None => match create(&world, "/w", scenario.config.clone()).await {
+        None => match create(&ports, "/w", scenario.config.clone()).await {
             Ok(session) => session,
             Err(error) => {
                 say(&format!("ERROR {error}"));
@@ -66,11 +66,11 @@ async fn run() -> i32 {
         },
     };
     match verb.as_str() {
-        "load" => load_only(world, session).await,
-        "drive" => drive(world, session, &scenario, true).await,
-        "hold" => drive(world, session, &scenario, false).await,
-        "follow" => follow(world, session).await,
-        "answer" => answer_once(world, session).await,
+        "load" => load_only(ports, session).await,
+        "drive" => drive(ports, session, &scenario, true).await,
+        "hold" => drive(ports, session, &scenario, false).await,
+        "follow" => follow(ports, session).await,
+        "answer" => answer_once(ports, session).await,
         other => panic!("no such verb: {other}"),
     }
 }
@@ -105,14 +105,14 @@ fn show(frame: &Frame, s: &mut State) -> Option<Event> {
     }
 }
 
-fn order(id: &str, command: Command) -> CommandRequest {
+fn request(id: &str, command: Command) -> CommandRequest {
     CommandRequest { id: id.parse().unwrap(), expect: None, command }
 }
 
 /// Ids are fixed, so that a command sent again after a kill is the same command.
-async fn drive(world: Ports, session: SessionId, scenario: &Scenario, answer: bool) -> i32 {
-    let mut door = match Connection::open(world, session, 0).await {
-        Ok(door) => door,
+async fn drive(ports: Ports, session: SessionId, scenario: &Scenario, answer: bool) -> i32 {
+    let mut connection = match Connection::open(ports, session, 0).await {
+        Ok(connection) => connection,
         Err(error) => {
             say(&format!("ERROR {error}"));
             return 1;
@@ -121,7 +121,7 @@ async fn drive(world: Ports, session: SessionId, scenario: &Scenario, answer: bo
     let mut s = State::default();
     for (n, text) in scenario.prompts.iter().enumerate() {
         let prompt = Command::Prompt { text: (*text).into(), images: Vec::new() };
-        let acked = match door.order(order(&format!("prompt-{n}"), prompt)).await {
+        let acked = match connection.submit(request(&format!("prompt-{n}"), prompt)).await {
             Ok(Ok(seq)) => seq,
             Ok(Err(refusal)) => panic!("refused: {refusal}"),
             Err(error) => {
@@ -133,12 +133,12 @@ async fn drive(world: Ports, session: SessionId, scenario: &Scenario, answer: bo
         while s.seq < acked || s.busy() {
             let answerable = if s.seq < acked { Vec::new() } else { s.questions.clone() };
             if !answer && answerable.len() == 2 {
-                if let Some(handle) = door.handle() {
+                if let Some(handle) = connection.handle() {
                     let _ = handle.summary().wait_for(|s| s.parked).await;
                 }
                 say("PARKED");
                 loop {
-                    let _ = door.next().await.map(|frame| show(&frame, &mut s));
+                    let _ = connection.next().await.map(|frame| show(&frame, &mut s));
                 }
             }
             for q in answerable.iter().filter(|_| answer) {
@@ -148,12 +148,12 @@ async fn drive(world: Ports, session: SessionId, scenario: &Scenario, answer: bo
                 };
                 let id = format!("reply-{}", q.id);
                 let reply = Command::Reply { question: q.id, hash: q.hash, answer, note: None };
-                if let Ok(Ok(seq)) = door.order(order(&id, reply)).await {
+                if let Ok(Ok(seq)) = connection.submit(request(&id, reply)).await {
                     say(&format!("ACK {id} {seq}"));
                 }
                 s.questions.retain(|other| other.id != q.id);
             }
-            match door.next().await {
+            match connection.next().await {
                 Ok(frame) => drop(show(&frame, &mut s)),
                 Err(error) => {
                     say(&format!("ERROR {error}"));
@@ -162,31 +162,31 @@ async fn drive(world: Ports, session: SessionId, scenario: &Scenario, answer: bo
             }
         }
     }
-    door.close().await;
+    connection.close().await;
     say("END");
     0
 }
 
 /// Loads the newest session and says how long that took and how much memory it holds.
-async fn load_only(world: Ports, session: SessionId) -> i32 {
+async fn load_only(ports: Ports, session: SessionId) -> i32 {
     let resident = || {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
     };
     let (before, began) = (resident(), std::time::Instant::now());
-    let loaded = dunnock_engine::load(world.log.as_ref(), &session).await.unwrap();
+    let loaded = dunnock_engine::load(ports.log.as_ref(), &session).await.unwrap();
     let took = began.elapsed();
     say(&format!("LOADED {} {} {}", loaded.state.seq, took.as_micros(), resident() - before));
     0
 }
 
 /// Makes and drives one session after the other, for a time.
-async fn many(world: Ports, scenario: &Scenario, time: std::time::Duration) -> i32 {
+async fn many(ports: Ports, scenario: &Scenario, time: std::time::Duration) -> i32 {
     let began = std::time::Instant::now();
     let mut sessions = 0;
     while began.elapsed() < time {
-        let session = match create(&world, "/w", scenario.config.clone()).await {
+        let session = match create(&ports, "/w", scenario.config.clone()).await {
             Ok(session) => session,
             Err(error) => {
                 say(&format!("ERROR {error}"));
@@ -194,8 +194,8 @@ async fn many(world: Ports, scenario: &Scenario, time: std::time::Duration) -> i
             }
         };
         // Each session begins its script anew.
-        let world = Ports { model: scenario.model(), ..world.clone() };
-        let code = drive(world, session, scenario, true).await;
+        let ports = Ports { model: scenario.model(), ..ports.clone() };
+        let code = drive(ports, session, scenario, true).await;
         if code != 0 {
             return code;
         }
@@ -205,34 +205,34 @@ async fn many(world: Ports, scenario: &Scenario, time: std::time::Duration) -> i
     0
 }
 
-async fn follow(world: Ports, session: SessionId) -> i32 {
-    let mut door = match Connection::open(world, session, 0).await {
-        Ok(door) => door,
+async fn follow(ports: Ports, session: SessionId) -> i32 {
+    let mut connection = match Connection::open(ports, session, 0).await {
+        Ok(connection) => connection,
         Err(error) => {
             say(&format!("ERROR {error}"));
             return 1;
         }
     };
-    say(if door.handle().is_some() { "OWNS" } else { "ATTACHED" });
+    say(if connection.handle().is_some() { "OWNS" } else { "ATTACHED" });
     let mut s = State::default();
     loop {
-        let was = door.handle().is_some();
-        match door.next().await {
+        let was = connection.handle().is_some();
+        match connection.next().await {
             Ok(frame) => drop(show(&frame, &mut s)),
             Err(error) => {
                 say(&format!("ERROR {error}"));
                 return 1;
             }
         }
-        if !was && door.handle().is_some() {
+        if !was && connection.handle().is_some() {
             say("TOOK OVER");
         }
     }
 }
 
 /// What `approve` does: leaves an answer and goes.
-async fn answer_once(world: Ports, session: SessionId) -> i32 {
-    let s = dunnock_engine::load(world.log.as_ref(), &session).await.unwrap().state;
+async fn answer_once(ports: Ports, session: SessionId) -> i32 {
+    let s = dunnock_engine::load(ports.log.as_ref(), &session).await.unwrap().state;
     let Some(q) = s.questions.first() else {
         say("NOTHING");
         return 2;
@@ -242,7 +242,7 @@ async fn answer_once(world: Ports, session: SessionId) -> i32 {
         _ => Answer::Yes,
     };
     let reply = Command::Reply { question: q.id, hash: q.hash, answer, note: None };
-    match submit_offline(&world, &session, order(&format!("reply-{}", q.id), reply)).await {
+    match submit_offline(&ports, &session, request(&format!("reply-{}", q.id), reply)).await {
         Ok(Ok(left)) => say(&format!("LEFT {left:?}")),
         Ok(Err(refusal)) => say(&format!("REFUSED {refusal}")),
         Err(error) => say(&format!("ERROR {error}")),

@@ -137,7 +137,7 @@ impl CheckpointStore {
         change: ExportFilter,
     ) -> BoxFuture<'a, Result<PackedTrees, String>> {
         self.with(workspace, move |open| {
-            let mut carried = PackedTrees::default();
+            let mut packed = PackedTrees::default();
             let mut known = HashMap::new();
             for name in trees {
                 let Ok(top) = hash(&name) else { continue };
@@ -146,15 +146,15 @@ impl CheckpointStore {
                 }
                 let mut bag = Bag {
                     pack: open.pack,
-                    objects: &mut carried.objects,
-                    changed: &mut carried.changed,
+                    objects: &mut packed.objects,
+                    changed: &mut packed.changed,
                     known: &mut known,
                     change: &change,
                 };
                 let new = bag.folder(&top, Path::new(""))?;
-                carried.trees.push((name, tree(new)));
+                packed.trees.push((name, tree(new)));
             }
-            Ok(carried)
+            Ok(packed)
         })
     }
 

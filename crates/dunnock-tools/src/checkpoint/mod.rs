@@ -69,7 +69,7 @@ struct Store {
     unsaved: usize,
     own: HashSet<PathBuf>,
     /// What was not saved at the last scan, so that it is reported once.
-    told: BTreeMap<PathBuf, NameOnly>,
+    reported: BTreeMap<PathBuf, NameOnly>,
     /// The last state for which changes that cannot be undone were reported.
     last: Option<Hash>,
     /// When there was too much to save: an immediate rescan would find the same.
@@ -136,7 +136,7 @@ impl CheckpointStore {
             seen: None,
             unsaved: 0,
             own,
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
             last: None,
             too_much: None,
             bounded: false,
@@ -241,7 +241,7 @@ struct Open<'a> {
     pack: &'a mut Pack,
     seen: &'a mut Option<Seen>,
     unsaved: &'a mut usize,
-    told: &'a mut BTreeMap<PathBuf, NameOnly>,
+    reported: &'a mut BTreeMap<PathBuf, NameOnly>,
     last: &'a mut Option<Hash>,
     too_much: &'a mut Option<Instant>,
     dir: &'a Path,
@@ -289,7 +289,7 @@ impl Store {
             pack,
             seen: &mut self.seen,
             unsaved: &mut self.unsaved,
-            told: &mut self.told,
+            reported: &mut self.reported,
             last: &mut self.last,
             too_much: &mut self.too_much,
             dir: &self.dir,
@@ -408,7 +408,7 @@ impl Open<'_> {
         };
         let new: Vec<(&PathBuf, &NameOnly)> = left
             .iter()
-            .filter(|(path, why)| worth(why) && !self.told.contains_key(*path))
+            .filter(|(path, why)| worth(why) && !self.reported.contains_key(*path))
             .collect();
         if !new.is_empty() {
             let some = new.iter().take(5).map(|(path, why)| match (why, sizes.get(*path)) {
@@ -418,11 +418,11 @@ impl Open<'_> {
             let more = new.len().saturating_sub(5);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             said.push(format!(
-                "not saved, so changes cannot be undone: {}{more}",
+                "not saved, so changes to these cannot be undone: {}{more}",
                 some.collect::<Vec<_>>().join(", ")
             ));
         }
-        *self.told = left;
+        *self.reported = left;
         (!said.is_empty()).then(|| said.join("; "))
     }
 
@@ -640,8 +640,11 @@ impl Checkpoints for CheckpointStore {
             let all = diff(open.pack, &hash(&before)?, &hash(&after)?)?;
             let mine: Changes =
                 all.into_iter().filter(|(path, _)| ours.contains_key(path)).collect();
-            let told = differs(open.pack, &mine, 0)?;
-            Ok(told.into_iter().map(|change| format!("{} ({})", change.path, change.how)).collect())
+            let changes = differs(open.pack, &mine, 0)?;
+            Ok(changes
+                .into_iter()
+                .map(|change| format!("{} ({})", change.path, change.how))
+                .collect())
         })
     }
 

@@ -1,6 +1,6 @@
 //! Applies a patch in memory and returns the resulting files. Nothing is written here.
 
-use super::find::{EditLine, Miss, Rung, edit_lines, places_of};
+use super::find::{EditLine, MatchLevel, Miss, edit_lines, places_of};
 use super::text::{Breaks, Text};
 use crate::root::Contents;
 use dunnock_core::patch::{FileAction, FilePatch, Hunk, Line, Op, Patch};
@@ -22,8 +22,8 @@ pub struct Outcome {
     pub before: Option<Contents>,
     /// Its content afterwards; `None` if it no longer exists.
     pub after: Option<Contents>,
-    /// The loosest rung that was used.
-    pub rung: Option<Rung>,
+    /// The loosest level that was used.
+    pub level: Option<MatchLevel>,
     /// New or changed lines, from 0.
     pub lines: Vec<Range<usize>>,
     /// Its old name, if it was moved.
@@ -93,9 +93,9 @@ pub fn apply(
                 if part.hunks.is_empty() && part.executable.is_none() {
                     return Err(format!("{name}: the patch changes nothing in it"));
                 }
-                let (after, rung, lines) = changed(&name, part, &now)?;
+                let (after, level, lines) = changed(&name, part, &now)?;
                 file.after = Some(after);
-                file.rung = file.rung.max(rung);
+                file.level = file.level.max(level);
                 file.lines = lines;
             }
             FileAction::Move { from, to } => {
@@ -105,7 +105,7 @@ pub fn apply(
                     return Err(format!("{source} does not exist"));
                 };
                 old.lines.clear();
-                let (after, rung, lines) = changed(&source, part, &now)?;
+                let (after, level, lines) = changed(&source, part, &now)?;
                 let new = files.entry(target.clone()).or_default();
                 if new.after.is_some() {
                     return Err(format!(
@@ -114,7 +114,7 @@ pub fn apply(
                 }
                 *new = Outcome {
                     after: Some(after),
-                    rung,
+                    level,
                     lines,
                     was: Some(source),
                     before: new.before.take(),
@@ -151,7 +151,7 @@ fn written(lines: &[&Line]) -> String {
     text
 }
 
-type Changed = (Contents, Option<Rung>, Vec<Range<usize>>);
+type Changed = (Contents, Option<MatchLevel>, Vec<Range<usize>>);
 
 fn changed(name: &str, part: &FilePatch, now: &Contents) -> Result<Changed, String> {
     let mut after = now.clone();
@@ -162,9 +162,9 @@ fn changed(name: &str, part: &FilePatch, now: &Contents) -> Result<Changed, Stri
         return Ok((after, None, Vec::new()));
     }
     let text = Text::decode(&now.bytes).map_err(|error| format!("{name} {error}"))?;
-    let (text, rung, lines) = hunks(name, &text, &part.hunks)?;
+    let (text, level, lines) = hunks(name, &text, &part.hunks)?;
     after.bytes = text.encode().map_err(|error| format!("{name} {error}"))?;
-    Ok((after, Some(rung), lines))
+    Ok((after, Some(level), lines))
 }
 
 /// Maximum lines that an anchor may match.
@@ -183,8 +183,8 @@ struct Placed<'a> {
 enum Fit {
     /// Byte for byte, including line endings: new lines keep their own.
     Whole,
-    /// On a rung; new lines get the file's line endings.
-    By(Rung),
+    /// At a level; new lines get the file's line endings.
+    By(MatchLevel),
 }
 
 /// Finds a place for every hunk in the original file, then applies all of them.
@@ -192,7 +192,7 @@ fn hunks(
     name: &str,
     text: &Text,
     hunks: &[Hunk],
-) -> Result<(Text, Rung, Vec<Range<usize>>), String> {
+) -> Result<(Text, MatchLevel, Vec<Range<usize>>), String> {
     let mut placed: Vec<Placed<'_>> = Vec::new();
     for (n, hunk) in hunks.iter().enumerate() {
         let which =
@@ -219,9 +219,9 @@ fn hunks(
         let before = changed.len();
         let (next, lines) = match one.fit {
             Fit::Whole => whole(&changed, one),
-            Fit::By(rung) => {
+            Fit::By(level) => {
                 let steps: Vec<EditLine<'_>> = one.hunk.lines.iter().map(step).collect();
-                edit_lines(&changed, one.line, &steps, rung)
+                edit_lines(&changed, one.line, &steps, level)
                     .ok_or_else(|| explain(name, text, one.hunk, &Miss::Ragged(one.line)))?
             }
         };
@@ -239,11 +239,11 @@ fn hunks(
         moved
     });
     let lines = lines.collect();
-    let rung = placed.iter().map(|one| match one.fit {
-        Fit::Whole => Rung::Exact,
-        Fit::By(rung) => rung,
+    let level = placed.iter().map(|one| match one.fit {
+        Fit::Whole => MatchLevel::Exact,
+        Fit::By(level) => level,
     });
-    Ok((changed, rung.max().unwrap_or(Rung::Exact), lines))
+    Ok((changed, level.max().unwrap_or(MatchLevel::Exact), lines))
 }
 
 fn step(line: &Line) -> EditLine<'_> {
@@ -277,14 +277,14 @@ fn place(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
     let plain: Vec<&str> =
         old.iter().map(|line| line.text.strip_suffix('\r').unwrap_or(&line.text)).collect();
     let within = blocks(text, &hunk.anchors)?;
-    for rung in Rung::ALL {
+    for level in MatchLevel::ALL {
         let mut places: Vec<usize> =
-            match plain.iter().all(|line| line.is_empty()) && rung == Rung::Exact {
+            match plain.iter().all(|line| line.is_empty()) && level == MatchLevel::Exact {
                 // Empty lines alone identify no place, unless there is only one like it.
                 true => (0..=text.len().saturating_sub(old.len()))
                     .filter(|at| exact(text, *at, &old))
                     .collect(),
-                false => places_of(text, &plain, rung),
+                false => places_of(text, &plain, level),
             };
         if hunk.at_end {
             places.retain(|line| line + old.len() == text.len());
@@ -304,12 +304,12 @@ fn place(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
         let Some(line) = one else {
             return Err(match (places.is_empty(), hunk.anchors.last()) {
                 (true, Some(anchor)) => Miss::Outside(anchor.clone(), all),
-                _ => Miss::Many(rung, all),
+                _ => Miss::Many(level, all),
             });
         };
-        let fit = match rung == Rung::Exact && exact(text, line, &old) {
+        let fit = match level == MatchLevel::Exact && exact(text, line, &old) {
             true => Fit::Whole,
-            false => Fit::By(rung),
+            false => Fit::By(level),
         };
         return Ok((line, fit));
     }
@@ -335,14 +335,16 @@ fn insertion(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
         return Ok((0, Fit::Whole));
     }
     if hunk.at_end && !text.is_open() {
-        return Ok((text.len(), Fit::By(Rung::Exact)));
+        return Ok((text.len(), Fit::By(MatchLevel::Exact)));
     }
     let starts: Vec<usize> =
         blocks(text, &hunk.anchors)?.unwrap_or_default().iter().map(|block| block.start).collect();
     match starts.as_slice() {
-        [one] if one + 1 < text.len() || !text.is_open() => Ok((one + 1, Fit::By(Rung::Exact))),
+        [one] if one + 1 < text.len() || !text.is_open() => {
+            Ok((one + 1, Fit::By(MatchLevel::Exact)))
+        }
         [] | [_] => Err(Miss::Absent),
-        many => Err(Miss::Many(Rung::Exact, many.to_vec())),
+        many => Err(Miss::Many(MatchLevel::Exact, many.to_vec())),
     }
 }
 

@@ -1,13 +1,13 @@
-//! Finds where an edit belongs: at an exact match, or on the first rung of a ladder that has
+//! Finds where an edit belongs: at an exact match, or at the first match level that has
 //! exactly one match.
 //!
-//! Rungs tolerate what models get wrong when they copy: trailing whitespace, indentation,
+//! Levels tolerate what models get wrong when they copy: trailing whitespace, indentation,
 //! typographic characters. None tolerates a wrong letter. What the model left unchanged keeps the
 //! file's own bytes; only its changes are written.
 
 use super::indentation::{Shift, indent};
 use super::text::{Breaks, Text};
-use super::typographic::{Habits, carried, folded};
+use super::typographic::{Habits, folded, transferred};
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -15,7 +15,7 @@ use std::ops::Range;
 
 /// How the text was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rung {
+pub enum MatchLevel {
     /// Exactly as given.
     Exact,
     /// Ignoring trailing whitespace.
@@ -26,8 +26,8 @@ pub enum Rung {
     Punctuation,
 }
 
-impl Rung {
-    /// All rungs, the strictest first.
+impl MatchLevel {
+    /// All levels, the strictest first.
     pub const ALL: [Self; 4] = [Self::Exact, Self::Blanks, Self::Indentation, Self::Punctuation];
 
     /// For readers of a result; `None` for an exact match.
@@ -41,7 +41,7 @@ impl Rung {
         }
     }
 
-    /// The part of a line that counts on this rung.
+    /// The part of a line that counts at this level.
     fn key(self, line: &str) -> Cow<'_, str> {
         match self {
             Self::Exact => line.into(),
@@ -61,7 +61,7 @@ pub enum Miss {
     /// Not found.
     Absent,
     /// Found more than once: the first line of each match, from 0.
-    Many(Rung, Vec<usize>),
+    Many(MatchLevel, Vec<usize>),
     /// Found with different indentation, which cannot be applied to the new lines.
     Ragged(usize),
     /// The new text is what is already there.
@@ -78,7 +78,7 @@ pub struct Edited {
     /// The new text.
     pub text: Text,
     /// How the places were found.
-    pub rung: Rung,
+    pub level: MatchLevel,
     /// New or changed lines, from 0, one range per place.
     pub lines: Vec<Range<usize>>,
 }
@@ -110,7 +110,7 @@ pub fn replace(text: &Text, old: &str, new: &str, all: bool) -> Result<Edited, M
             let feeds: Vec<usize> = raw.match_indices('\n').map(|(at, _)| at).collect();
             let lines = |at: &usize| feeds.partition_point(|feed| feed < at);
             if places.len() > 1 && !all {
-                return Err(Miss::Many(Rung::Exact, places.iter().map(lines).collect()));
+                return Err(Miss::Many(MatchLevel::Exact, places.iter().map(lines).collect()));
             }
             let count = new.matches('\n').count() + 1;
             let grown = new.matches('\n').count() as isize - old.matches('\n').count() as isize;
@@ -120,7 +120,7 @@ pub fn replace(text: &Text, old: &str, new: &str, all: bool) -> Result<Edited, M
                 .map(|l| l..l + count);
             return Ok(Edited {
                 text: text.with_raw(&raw.replace(old, new)),
-                rung: Rung::Exact,
+                level: MatchLevel::Exact,
                 lines: lines.collect(),
             });
         }
@@ -136,21 +136,26 @@ pub fn replace(text: &Text, old: &str, new: &str, all: bool) -> Result<Edited, M
         _ if all => return Ok(put(text, &places, old.len(), new)),
         _ => {
             return Err(Miss::Many(
-                Rung::Exact,
+                MatchLevel::Exact,
                 places.iter().map(|at| text.line_of(*at)).collect(),
             ));
         }
     }
     let (olds, news) = (whole(old, old), whole(new, old));
     let steps = steps(&olds, &news);
-    for rung in [Rung::Blanks, Rung::Indentation] {
-        match at(text, &places_of(text, &olds, rung), &steps, rung) {
+    for level in [MatchLevel::Blanks, MatchLevel::Indentation] {
+        match at(text, &places_of(text, &olds, level), &steps, level) {
             Err(Miss::Absent) => {}
             done => return done,
         }
     }
     // Whole lines first: there each new line is compared with the line that it replaces.
-    match at(text, &places_of(text, &olds, Rung::Punctuation), &steps, Rung::Punctuation) {
+    match at(
+        text,
+        &places_of(text, &olds, MatchLevel::Punctuation),
+        &steps,
+        MatchLevel::Punctuation,
+    ) {
         Err(Miss::Absent) => within_lines(text, old, new),
         done => done,
     }
@@ -164,7 +169,7 @@ fn put(text: &Text, places: &[usize], len: usize, new: &str) -> Edited {
     let lines = starts
         .map(|at| changed.line_of(at)..changed.line_of(at + new.len().saturating_sub(1)) + 1)
         .collect();
-    Edited { text: changed, rung: Rung::Exact, lines }
+    Edited { text: changed, level: MatchLevel::Exact, lines }
 }
 
 /// The lines of a text. If the old text ends with a line feed, a final line feed does not start
@@ -195,10 +200,10 @@ fn steps<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<EditLine<'a>> {
     steps
 }
 
-/// The first line, from 0, of every match of these lines on a rung.
+/// The first line, from 0, of every match of these lines at a level.
 #[must_use]
-pub fn places_of(text: &Text, old: &[&str], rung: Rung) -> Vec<usize> {
-    let old: Vec<Cow<'_, str>> = old.iter().map(|line| rung.key(line)).collect();
+pub fn places_of(text: &Text, old: &[&str], level: MatchLevel) -> Vec<usize> {
+    let old: Vec<Cow<'_, str>> = old.iter().map(|line| level.key(line)).collect();
     // Empty lines alone do not identify a place.
     if old.iter().all(|line| line.trim().is_empty()) {
         return Vec::new();
@@ -212,24 +217,30 @@ pub fn places_of(text: &Text, old: &[&str], rung: Rung) -> Vec<usize> {
             *numbers.entry(line).or_insert(next)
         })
         .collect();
-    let number = |line: &str| numbers.get(rung.key(line).as_ref()).copied().unwrap_or(u32::MAX);
+    let number = |line: &str| numbers.get(level.key(line).as_ref()).copied().unwrap_or(u32::MAX);
     let lines: Vec<u32> = text.lines().map(number).collect();
     let windows = lines.windows(wanted.len()).enumerate();
     windows.filter(|(_, window)| *window == wanted.as_slice()).map(|(line, _)| line).collect()
 }
 
 /// Edits the place, if there is exactly one.
-fn at(text: &Text, places: &[usize], steps: &[EditLine<'_>], rung: Rung) -> Result<Edited, Miss> {
+fn at(
+    text: &Text,
+    places: &[usize],
+    steps: &[EditLine<'_>],
+    level: MatchLevel,
+) -> Result<Edited, Miss> {
     match places {
         [] => Err(Miss::Absent),
         [one] => {
-            let (changed, lines) = edit_lines(text, *one, steps, rung).ok_or(Miss::Ragged(*one))?;
+            let (changed, lines) =
+                edit_lines(text, *one, steps, level).ok_or(Miss::Ragged(*one))?;
             if changed == *text {
                 return Err(Miss::Same);
             }
-            Ok(Edited { text: changed, rung, lines: vec![lines] })
+            Ok(Edited { text: changed, level, lines: vec![lines] })
         }
-        many => Err(Miss::Many(rung, many.to_vec())),
+        many => Err(Miss::Many(level, many.to_vec())),
     }
 }
 
@@ -239,7 +250,7 @@ pub fn edit_lines(
     text: &Text,
     line: usize,
     steps: &[EditLine<'_>],
-    rung: Rung,
+    level: MatchLevel,
 ) -> Option<(Text, Range<usize>)> {
     let count = steps.iter().filter(|step| !matches!(step, EditLine::Add(_))).count();
     let there: Vec<&str> = (line..line + count).map(|n| text.line(n)).collect();
@@ -249,11 +260,17 @@ pub fn edit_lines(
     });
     let pairs: Vec<(&str, &str)> = given.zip(there.iter().copied()).collect();
     let adds = steps.iter().any(|step| matches!(step, EditLine::Add(_)));
-    let shift = match rung {
-        Rung::Indentation | Rung::Punctuation if adds => Shift::learn(&pairs, steps, text)?,
-        Rung::Exact | Rung::Blanks | Rung::Indentation | Rung::Punctuation => Shift::default(),
+    let shift = match level {
+        MatchLevel::Indentation | MatchLevel::Punctuation if adds => {
+            Shift::learn(&pairs, steps, text)?
+        }
+        MatchLevel::Exact
+        | MatchLevel::Blanks
+        | MatchLevel::Indentation
+        | MatchLevel::Punctuation => Shift::default(),
     };
-    let habits = if rung == Rung::Punctuation { Habits::learn(&pairs) } else { Habits::default() };
+    let habits =
+        if level == MatchLevel::Punctuation { Habits::learn(&pairs) } else { Habits::default() };
     let mut lines: Vec<String> = Vec::new();
     let mut next = there.iter();
     // Lines removed since the last kept one: each new line replaces the first of those left.
@@ -266,14 +283,14 @@ pub fn edit_lines(
             }
             EditLine::Drop(given) => went.extend(next.next().map(|line| (*given, *line))),
             EditLine::Add(new) => {
-                let carried = match went.pop_front() {
-                    Some((given, there)) if rung == Rung::Punctuation => {
-                        carried(given.trim(), there.trim(), new.trim(), &habits)
+                let transferred = match went.pop_front() {
+                    Some((given, there)) if level == MatchLevel::Punctuation => {
+                        transferred(given.trim(), there.trim(), new.trim(), &habits)
                     }
                     _ => None,
                 };
                 let shifted = shift.apply(new)?;
-                lines.push(match carried {
+                lines.push(match transferred {
                     Some(body) => format!("{}{body}", indent(&shifted)),
                     None => habits.apply(&shifted),
                 });
@@ -309,7 +326,7 @@ fn within_lines(text: &Text, old: &str, new: &str) -> Result<Edited, Miss> {
         return Err(match places.is_empty() {
             true => Miss::Absent,
             false => Miss::Many(
-                Rung::Punctuation,
+                MatchLevel::Punctuation,
                 places.iter().map(|at| text.line_of(origin(*at))).collect(),
             ),
         });
@@ -318,12 +335,12 @@ fn within_lines(text: &Text, old: &str, new: &str) -> Result<Edited, Miss> {
     let there = text.text().get(range.clone()).unwrap_or_default();
     let mut habits = Habits::default();
     habits.see(old, there);
-    let Some(out) = carried(old, there, new, &habits) else { return Err(Miss::Absent) };
+    let Some(out) = transferred(old, there, new, &habits) else { return Err(Miss::Absent) };
     let start = range.start;
     let changed = text.splice(range, &out, Breaks::AsThere);
     if changed == *text {
         return Err(Miss::Same);
     }
     let lines = changed.line_of(start)..changed.line_of(start + out.len().saturating_sub(1)) + 1;
-    Ok(Edited { text: changed, rung: Rung::Punctuation, lines: vec![lines] })
+    Ok(Edited { text: changed, level: MatchLevel::Punctuation, lines: vec![lines] })
 }

@@ -61,11 +61,11 @@ impl Shift {
         // Deeper or shallower than a known indentation, by whole steps.
         let mut deeper = self.known.iter().rev().filter_map(|(known, there)| {
             let more = given.strip_prefix(known.as_str()).filter(|_| given.len() > known.len())?;
-            Some(format!("{there}{}", self.carried(more, unit.as_ref())?))
+            Some(format!("{there}{}", self.transferred(more, unit.as_ref())?))
         });
         let mut lesser = self.known.iter().filter_map(|(known, there)| {
             let less = known.strip_prefix(given).filter(|_| known.len() > given.len())?;
-            there.strip_suffix(self.carried(less, unit.as_ref())?.as_str()).map(str::to_owned)
+            there.strip_suffix(self.transferred(less, unit.as_ref())?.as_str()).map(str::to_owned)
         });
         let there = deeper.next().or_else(|| lesser.next())?;
         Some(format!("{there}{rest}"))
@@ -96,7 +96,7 @@ impl Shift {
     }
 
     /// Converts indentation beyond a known one to the file's.
-    fn carried(&self, more: &str, unit: Option<&(String, String)>) -> Option<String> {
+    fn transferred(&self, more: &str, unit: Option<&(String, String)>) -> Option<String> {
         let (given, there) = unit?;
         let times = more.len() / given.len();
         (given.repeat(times) == more).then(|| there.repeat(times))

@@ -2,7 +2,7 @@
 //! here.
 //!
 //! `text` represents a file and gives the same bytes back. `find` is the ladder by which a place is
-//! found, with `indentation` and `typographic` for what its rungs tolerate. `near` is what the
+//! found, with `indentation` and `typographic` for what its match levels tolerate. `near` is what the
 //! model is sent when there is no match. `apply` applies a patch in memory. Tools read the files
 //! and pass the result to `root::Root::commit`.
 
@@ -14,10 +14,11 @@ mod text;
 mod typographic;
 
 pub use apply::{CurrentFile, Outcome, apply};
-pub use find::{EditLine, Edited, Miss, Rung, edit_lines, places_of, replace};
+pub use find::{EditLine, Edited, MatchLevel, Miss, edit_lines, places_of, replace};
 pub use near::{describe, numbered, range};
 pub use text::{Binary, Breaks, NoSuchCharacter, Text};
 
+use dunnock_proto::count;
 use std::fmt::Write as _;
 use std::ops::Range;
 
@@ -31,18 +32,18 @@ const AROUND: usize = 2;
 pub fn explain(which: &str, text: &Text, old: &[&str], miss: &Miss, more: &str) -> String {
     match miss {
         Miss::Absent => format!("the text does not occur in {which}; {}", describe(text, old)),
-        Miss::Many(rung, lines) => {
-            let mut told = format!("the text occurs {} times in {which}", lines.len());
-            if let Some(words) = rung.words() {
-                let _ = write!(told, " ({words})");
+        Miss::Many(level, lines) => {
+            let mut message = format!("the text occurs {} times in {which}", lines.len());
+            if let Some(words) = level.words() {
+                let _ = write!(message, " ({words})");
             }
             for line in lines.iter().take(PLACES) {
-                let _ = write!(told, "{}", numbered(text, *line..line + 1));
+                let _ = write!(message, "{}", numbered(text, *line..line + 1));
             }
             if lines.len() > PLACES {
-                let _ = write!(told, "\n[{} more places]", lines.len() - PLACES);
+                let _ = write!(message, "\n[{}]", count(lines.len() - PLACES, "more place"));
             }
-            format!("{told}\n{more}")
+            format!("{message}\n{more}")
         }
         Miss::Ragged(line) => format!(
             "the text occurs in {which} with different indentation, which cannot be applied to \
@@ -93,13 +94,13 @@ pub fn shown(text: &Text, changed: &[Range<usize>]) -> String {
             _ => blocks.push(around),
         }
     }
-    let count = blocks.len();
+    let more = blocks.len().saturating_sub(5);
     for (n, block) in blocks.into_iter().take(5).enumerate() {
         out.push_str(if n > 0 { "\n--" } else { "" });
         out.push_str(&numbered(text, block));
     }
-    if count > 5 {
-        let _ = write!(out, "\n[{} more places]", count - 5);
+    if more > 0 {
+        let _ = write!(out, "\n[{}]", count(more, "more place"));
     }
     out
 }

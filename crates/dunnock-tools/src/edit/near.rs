@@ -1,6 +1,7 @@
 //! What the model is sent when its text is not in the file: the closest lines, and how they differ.
 
 use super::text::Text;
+use dunnock_proto::count;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -23,7 +24,7 @@ pub fn numbered(text: &Text, lines: Range<usize>) -> String {
     let cut = lines.len() > SHOWN;
     for n in lines.clone() {
         if cut && n == lines.start + SHOWN / 2 {
-            let _ = write!(out, "\n[{} more lines]", lines.len() - SHOWN);
+            let _ = write!(out, "\n[{}]", count(lines.len() - SHOWN, "more line"));
         }
         if cut && n >= lines.start + SHOWN / 2 && n < lines.end - SHOWN / 2 {
             continue;
@@ -37,7 +38,11 @@ fn short(line: &str) -> String {
     let end = line.floor_char_boundary(WIDTH);
     let rest = line.len() - end;
     let line = line.get(..end).unwrap_or_default();
-    if rest > 0 { format!("{line} [{rest} more bytes in this line]") } else { line.to_owned() }
+    if rest > 0 {
+        format!("{line} [{} in this line]", count(rest, "more byte"))
+    } else {
+        line.to_owned()
+    }
 }
 
 /// A line as its sorted byte pairs, for comparison.
@@ -127,7 +132,7 @@ pub fn describe(text: &Text, old: &[&str]) -> String {
             _ => "nothing in it is similar; view the file".into(),
         };
     };
-    let mut told =
+    let mut message =
         format!("the closest match is {}:{}", range(&lines), numbered(text, lines.clone()));
     let mut named = 0;
     let mut differing = 0;
@@ -152,12 +157,13 @@ pub fn describe(text: &Text, old: &[&str]) -> String {
             }
             () => format!("is {:?}, you wrote {:?}", short(there.trim()), short(given.trim())),
         };
-        let _ = write!(told, "\nline {} {how}", n + 1);
+        let _ = write!(message, "\nline {} {how}", n + 1);
     }
     if differing > named {
-        let _ = write!(told, "\nand {} more lines differ", differing - named);
+        let _ =
+            write!(message, "\nand {} not shown", count(differing - named, "more differing line"));
     }
-    told
+    message
 }
 
 /// `line 3` or `lines 3-7`, for a range counted from 0.

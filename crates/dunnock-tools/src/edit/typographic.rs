@@ -97,7 +97,7 @@ fn characters(old: &[char], new: &[char]) -> Vec<DiffOp> {
 /// Applies the change from `given` to `new` to the file's text `there`: what is the same in both
 /// keeps the file's characters. `None` if `given` and `there` differ in more than typographic
 /// characters.
-pub(super) fn carried(given: &str, there: &str, new: &str, habits: &Habits) -> Option<String> {
+pub(super) fn transferred(given: &str, there: &str, new: &str, habits: &Habits) -> Option<String> {
     let ((folded_given, from_given), (folded_there, from_there)) = (folded(given), folded(there));
     // Part of a character that folds to three cannot be replaced.
     if folded_given != folded_there {

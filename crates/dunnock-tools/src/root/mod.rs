@@ -90,7 +90,7 @@ impl fmt::Display for PathError {
                      asked"
                 )
             }
-            Self::Denied(p) => write!(f, "the person has denied all tools access to {p}"),
+            Self::Denied(p) => write!(f, "the person has denied tools access to {p}"),
             Self::Changed(p) => {
                 write!(
                     f,

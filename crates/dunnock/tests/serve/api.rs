@@ -71,8 +71,8 @@ async fn w3_a_session_is_made_read_listed_and_searched() {
     assert!(points.len() >= 2 && points[0]["step"] == 0, "{points:?}");
     // Back to before the first step: files, too.
     let to = points[0]["seq"].clone();
-    let order = json!({ "id": "back", "command": { "rewind": { "to": { "event": to }, "scope": "both" } } });
-    assert_eq!(api.post(&format!("/api/sessions/{id}/commands"), &order).0, 200);
+    let request = json!({ "id": "back", "command": { "rewind": { "to": { "event": to }, "scope": "both" } } });
+    assert_eq!(api.post(&format!("/api/sessions/{id}/commands"), &request).0, 200);
     let end = Instant::now() + Duration::from_secs(60);
     while home.project().join("colour.txt").exists() {
         assert!(Instant::now() < end, "it was not taken back");
@@ -148,7 +148,7 @@ async fn w7_the_live_channel_streams_and_resumes_without_a_gap() {
     let mut live = api.live(&id, 0).ok().unwrap();
     let welcome = live.next(Duration::from_secs(5)).unwrap();
     assert_eq!(welcome["welcome"]["link"], 1, "{welcome}");
-    live.order("p1", &json!({ "prompt": { "text": "say hi" } })).unwrap();
+    live.submit("p1", &json!({ "prompt": { "text": "say hi" } })).unwrap();
     let first = live.until(|m| m["event"]["kind"] == "finished");
     assert!(first.iter().any(|m| m["accepted"]["id"] == "p1"), "{first:?}");
     let seen: Vec<u64> = first.iter().filter_map(|m| m["event"]["seq"].as_u64()).collect();
@@ -174,8 +174,8 @@ async fn w7_the_live_channel_streams_and_resumes_without_a_gap() {
     let all: Vec<u64> = seen.iter().chain(&rest).copied().collect();
     assert_eq!(all, (1..=all.len() as u64).collect::<Vec<_>>(), "each fact once, in order");
     // Cancelling is a command like any other.
-    again.order("p2", &json!({ "prompt": { "text": "again" } })).unwrap();
-    again.order("i1", &json!("interrupt")).unwrap();
+    again.submit("p2", &json!({ "prompt": { "text": "again" } })).unwrap();
+    again.submit("i1", &json!("interrupt")).unwrap();
     let stopped = again.until(|m| m["event"]["kind"] == "ended");
     assert!(
         stopped.iter().any(|m| m["accepted"]["id"] == "i1" || m["refused"]["id"] == "i1"),

@@ -51,7 +51,7 @@ async fn a_run_in_a_terminal_is_listed_followed_answered_and_steered_over_http()
     assert_eq!(api.post(&format!("/api/sessions/{id}/commands"), &reply("r", &view, "yes")).0, 200);
     live.until(|m| m["event"]["kind"] == "finished");
     // Steered: a prompt while the model speaks belongs to the next step.
-    live.order("steer", &json!({ "prompt": { "text": "and the other one" } })).unwrap();
+    live.submit("steer", &json!({ "prompt": { "text": "and the other one" } })).unwrap();
     let heard = live.until(|m| m["accepted"]["id"] == "steer");
     assert_eq!(heard.last().unwrap()["accepted"]["id"], "steer", "{heard:?}");
     server.open_gate(1000);
@@ -150,8 +150,8 @@ async fn r23_a_question_survives_the_server_and_one_answer_counts() {
     let mut clients: Vec<_> = (0..4).map(|_| serve.api()).collect();
     let answers: Vec<u16> = std::thread::scope(|scope| {
         let one = |(n, api): (usize, &mut dunnock_testkit::web::Api)| {
-            let order = reply(&format!("r{n}"), &after, if n % 2 == 0 { "yes" } else { "no" });
-            api.post(&commands, &order).0
+            let request = reply(&format!("r{n}"), &after, if n % 2 == 0 { "yes" } else { "no" });
+            api.post(&commands, &request).0
         };
         let all: Vec<_> =
             clients.iter_mut().enumerate().map(|pair| scope.spawn(move || one(pair))).collect();
@@ -173,7 +173,7 @@ async fn r22_a_client_that_is_gone_and_a_server_that_is_killed_lose_nothing() {
     let mut api = serve.api();
     let id = api.make(&json!({}));
     let mut live = api.live(&id, 0).ok().unwrap();
-    live.order("p", &json!({ "prompt": { "text": "work" } })).unwrap();
+    live.submit("p", &json!({ "prompt": { "text": "work" } })).unwrap();
     let seen = live.until(|m| m["event"]["kind"] == "finished");
     let accepted = seen.iter().any(|m| m["accepted"]["id"] == "p");
     let last = seen.iter().filter_map(|m| m["event"]["seq"].as_u64()).max().unwrap();

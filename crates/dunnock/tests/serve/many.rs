@@ -97,13 +97,13 @@ fn client(n: usize, mut api: Api, session: &str, rounds: usize) -> Vec<Op> {
         let id = format!("c{n}-{round}");
         let expect = (dice.roll(2) == 0).then(|| view["version"].as_u64().unwrap());
         let command = choose(&mut dice, &view, &id);
-        let mut order = json!({ "id": id, "command": command });
+        let mut request = json!({ "id": id, "command": command });
         if let Some(version) = expect {
-            order["expect"] = json!(version);
+            request["expect"] = json!(version);
         }
         let came = match &mut live {
-            Some(live) => by_live(live, &order),
-            None => by_http(&mut api, session, &order),
+            Some(live) => by_live(live, &request),
+            None => by_http(&mut api, session, &request),
         };
         ops.push(Op { began, ended: Instant::now(), what: What::Order { id, expect, came } });
         view = Value::Null;
@@ -111,8 +111,8 @@ fn client(n: usize, mut api: Api, session: &str, rounds: usize) -> Vec<Op> {
     ops
 }
 
-fn by_http(api: &mut Api, session: &str, order: &Value) -> Came {
-    let (status, answer) = api.post(&format!("/api/sessions/{session}/commands"), order);
+fn by_http(api: &mut Api, session: &str, request: &Value) -> Came {
+    let (status, answer) = api.post(&format!("/api/sessions/{session}/commands"), request);
     match status {
         200 => Came::Taken(answer["seq"].as_u64().unwrap()),
         409 => {
@@ -122,14 +122,14 @@ fn by_http(api: &mut Api, session: &str, order: &Value) -> Came {
     }
 }
 
-fn by_live(live: &mut Live, order: &Value) -> Came {
-    live.say(&json!({ "command": order })).unwrap();
+fn by_live(live: &mut Live, request: &Value) -> Came {
+    live.say(&json!({ "command": request })).unwrap();
     loop {
         let message = live.next(Duration::from_secs(30)).unwrap();
-        if message["accepted"]["id"] == order["id"] {
+        if message["accepted"]["id"] == request["id"] {
             return Came::Taken(message["accepted"]["seq"].as_u64().unwrap());
         }
-        if message["refused"]["id"] == order["id"] {
+        if message["refused"]["id"] == request["id"] {
             return Came::Refused(
                 message["refused"]["reason"].clone(),
                 message["refused"]["version"].as_u64().unwrap(),

@@ -1,7 +1,7 @@
 //! Several processes on one session: who owns, who attaches, who takes over, and what a question
 //! survives.
 
-use crate::kills::{door, look};
+use crate::kills::{connection, look};
 use dunnock_proto::*;
 use dunnock_testkit::tools::ScriptedTools;
 use dunnock_testkit::worlds;
@@ -19,7 +19,7 @@ pub struct Beside {
 
 impl Beside {
     pub fn start(verb: &str, dir: &Path, scenario: &str) -> Self {
-        let mut child = door(verb, dir, scenario).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = connection(verb, dir, scenario).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { child, lines, heard: Vec::new() }
     }
@@ -67,7 +67,7 @@ fn two_processes_on_one_session_one_owns_and_the_other_sees_every_frame_in_order
     far.until(&last);
     assert_eq!(far.facts(), owner.facts());
     // An answer from a third process goes through the owner, and both hear of it.
-    let output = door("answer", dir.path(), "question").output().unwrap();
+    let output = connection("answer", dir.path(), "question").output().unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("LEFT ToOwner"), "{output:?}");
     let seen = owner.until("FACT ");
     far.until(&seen);
@@ -127,14 +127,14 @@ async fn r23_a_question_survives_a_kill_with_its_id_and_takes_one_answer() {
     let after = look(dir.path()).await;
     assert_eq!(asked(&before.facts), asked(&after.facts), "the same questions, with the same ids");
     // While nobody drives, another process answers: it is stored, and nothing runs.
-    let answered = door("answer", dir.path(), "question").output().unwrap();
+    let answered = connection("answer", dir.path(), "question").output().unwrap();
     assert!(String::from_utf8_lossy(&answered.stdout).contains("LEFT Stored"), "{answered:?}");
     assert!(
         ScriptedTools::traces(&worlds::traces(dir.path())).is_empty(),
         "an answer began a call"
     );
     // On resume the call runs, once.
-    let resumed = door("drive", dir.path(), "question").output().unwrap();
+    let resumed = connection("drive", dir.path(), "question").output().unwrap();
     assert!(resumed.status.success());
     let runs = ScriptedTools::traces(&worlds::traces(dir.path()));
     assert_eq!(runs.iter().filter(|(_, tool)| tool == "append").count(), 1, "{runs:?}");
@@ -153,7 +153,7 @@ fn r27_a_stopped_owner_is_named_and_never_overruled() {
     let mut owner = Beside::start("hold", dir.path(), "question");
     owner.until("PARKED");
     owner.signal("-STOP");
-    let output = door("follow", dir.path(), "question").output().unwrap();
+    let output = connection("follow", dir.path(), "question").output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         said.contains(&format!("process {} has this session open", owner.child.id())),
@@ -180,7 +180,7 @@ async fn finished_results_are_told_as_they_were_when_a_slow_call_is_killed() {
         first.until("FACT ");
     }
     first.kill();
-    assert!(door("drive", dir.path(), "slow").output().unwrap().status.success());
+    assert!(connection("drive", dir.path(), "slow").output().unwrap().status.success());
     let came = look(dir.path()).await;
     let ends: Vec<(u16, Outcome, String)> = came
         .facts
@@ -207,7 +207,9 @@ async fn r6_eight_processes_on_one_session_have_one_owner() {
     let mut first = Beside::start("drive", dir.path(), "steps-150");
     first.until("FACT 2 owner_changed");
     let children: Vec<Child> = (0..7)
-        .map(|_| door("drive", dir.path(), "steps-150").stdout(Stdio::piped()).spawn().unwrap())
+        .map(|_| {
+            connection("drive", dir.path(), "steps-150").stdout(Stdio::piped()).spawn().unwrap()
+        })
         .collect();
     first.until("END");
     for child in children {
@@ -303,7 +305,7 @@ fn r6_eight_processes_on_one_database() {
     let dir = tempfile::tempdir().unwrap();
     let children: Vec<Child> = (0..8)
         .map(|_| {
-            let mut command = door("many", dir.path(), "plain");
+            let mut command = connection("many", dir.path(), "plain");
             command.arg(seconds.to_string()).stdout(Stdio::piped()).spawn().unwrap()
         })
         .collect();

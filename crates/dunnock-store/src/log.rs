@@ -1,4 +1,4 @@
-//! Reads events and lists.
+//! Implements the log: reads events and lists here, writes in `append.rs`, deletes in `delete.rs`.
 
 use crate::open::{Sqlite, classify, failed};
 use dunnock_core::ports::{
