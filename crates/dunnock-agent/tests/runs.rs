@@ -181,6 +181,10 @@ async fn an_undo_lets_nothing_go_on() {
             break;
         }
     }
+    // Its first line must have run: what is checked below is what becomes of it.
+    while !world.project().join("log").exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
     let at_work = world.agent.undo(&session).await.unwrap_err();
     assert!(at_work.to_string().contains("the session is running; wait"), "{at_work}");
     drop(run);

@@ -221,7 +221,9 @@ async fn a_session_is_carried_elsewhere_whole_and_found_again() {
 /// Holds T7: the cut part stays readable.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_of_an_output_can_be_read_by_person_and_model() {
-    let loud = "for i in $(seq 3000); do echo out $i; done; echo oops >&2; sleep 0.1; echo end";
+    // Two pipes: their order is that of arrival, so there is time between them.
+    let loud =
+        "for i in $(seq 3000); do echo out $i; done; sleep 1; echo oops >&2; sleep 1; echo end";
     let server = ScriptedServer::start(vec![
         Say::calls(&[("shell", &serde_json::json!({ "command": loud }).to_string())]).into(),
         Say::calls(&[("view_file", r#"{"path":"call:1.0","first":1000,"last":1001}"#)]).into(),
