@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         }
         // The structure of our crates: layers and cycles of modules.
         ["modules"] => modules::print(),
+        ["modules", name] => modules::print_cycles(name),
         ["fuzz"] => fuzz::run(&fuzz::ALL, 20).map(drop),
         ["fuzz", seconds] => seconds
             .parse()
@@ -47,9 +48,11 @@ fn main() -> ExitCode {
         ["real"] => real::run(real::Share::Ci),
         ["long"] => long::all(),
         ["long", name] => long::one(name),
-        _ => Err("usage: cargo xtask generate | web | dist [--quick] | packages | modules \
+        _ => {
+            Err("usage: cargo xtask generate | web | dist [--quick] | packages | modules [CRATE] \
                   | fuzz [SECONDS] | pictures [PROGRAM] | real | long [NAME]"
-            .into()),
+                .into())
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,9 +3,9 @@
 use crate::run::{Run, broken};
 use crate::{Error, Outcome, Task, Undone};
 use dunnock_core::UndoTarget;
-use dunnock_core::ports::{Checkpoints, Files};
-use dunnock_engine::{Ports, SystemClock, go_back, load, past};
+use dunnock_engine::{FileLocks, Ports, SystemClock, go_back, load, past};
 use dunnock_model::{Environment, ModelClient, PreambleInputs, Prompts, Provider, Timeouts, Wire};
+use dunnock_ports::{Checkpoints, Files};
 use dunnock_proto::{Command, Config, RewindTo, Scope, SessionId};
 use dunnock_tools::{Limits, Shell, Toolbox, instructions};
 use std::path::{Path, PathBuf};
@@ -148,7 +148,7 @@ impl AgentBuilder {
         let folder = std::path::absolute(&self.data).map_err(|e| data(&e))?;
         let opened = dunnock_store::Sqlite::open(&folder).await.map_err(|e| data(&e))?;
         let folder = folder.canonicalize().map_err(|e| data(&e))?;
-        let log: Arc<dyn dunnock_core::ports::Log> = Arc::new(opened.store);
+        let log: Arc<dyn dunnock_ports::Store> = Arc::new(opened.store);
         let client = Arc::new(client(&self.endpoints));
         if let Some(model) = &self.model {
             client.knows(model).map_err(Error::Usage)?;
@@ -158,20 +158,24 @@ impl AgentBuilder {
             journals: folder.join("edits"),
             ..Limits::default()
         };
-        let hands = Toolbox::new(limits, &self.launcher.0, &[dunnock_sandbox::LAUNCH]);
+        let toolbox = Toolbox::new(limits, &self.launcher.0, &[dunnock_sandbox::LAUNCH]);
         #[cfg(target_os = "linux")]
-        let hands = hands.boxed(dunnock_tools::layout(&folder, std::slice::from_ref(&folder)));
-        let level = level(&hands, &folder);
+        let toolbox = toolbox.boxed(dunnock_tools::layout(&folder, std::slice::from_ref(&folder)));
+        let level = level(&toolbox, &folder);
         let checkpoints = checkpoints(&folder);
         let ports = Ports {
             log: log.clone(),
             model: client.clone(),
-            tools: Arc::new(hands.reading(log)),
+            tools: Arc::new(toolbox.reading(log)),
             files: checkpoints.clone().map(|checkpoints| checkpoints as Arc<dyn Files>),
             checkpoints: checkpoints.map(|checkpoints| checkpoints as Arc<dyn Checkpoints>),
             clock: Arc::new(SystemClock),
+            ownership: Arc::new(FileLocks::new(
+                folder.join("locks"),
+                self.sockets.unwrap_or_else(|| folder.join("run")),
+                env!("CARGO_PKG_VERSION"),
+            )),
             locks: folder.join("locks"),
-            runtime: self.sockets.unwrap_or_else(|| folder.join("run")),
             level,
             app: env!("CARGO_PKG_VERSION").into(),
             day_budget: None,
@@ -215,10 +219,10 @@ fn client(endpoints: &[(String, Endpoint)]) -> ModelClient {
 }
 
 /// Probes the sandbox in an ordinary folder created for this purpose.
-fn level(hands: &Toolbox, data: &Path) -> dunnock_proto::Isolation {
+fn level(toolbox: &Toolbox, data: &Path) -> dunnock_proto::Isolation {
     let folder = data.join("boxes/probe");
     match std::fs::create_dir_all(&folder).and_then(|()| folder.canonicalize()) {
-        Ok(folder) => hands.probe(&folder, dunnock_proto::Isolation::A).level,
+        Ok(folder) => toolbox.probe(&folder, dunnock_proto::Isolation::A).level,
         Err(_) => dunnock_proto::Isolation::D,
     }
 }

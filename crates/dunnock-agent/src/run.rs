@@ -1,7 +1,7 @@
 //! A running task.
 
 use crate::{Agent, Error, Event, Outcome, Question, QuestionKind, Reply, Task};
-use dunnock_core::{Effect, State, Status, apply, wanted};
+use dunnock_core::{State, Status, apply, settled};
 use dunnock_engine::{Connection, Handle, Ports, changed, create, load, read_memory};
 use dunnock_proto::QuestionKind as Asked;
 use dunnock_proto::{
@@ -170,10 +170,8 @@ impl Run {
     /// Whether nothing is running. `parked` must describe the events that we have already seen.
     fn settled(&self, parked: Option<bool>) -> bool {
         let s = &self.state;
-        let rests = !s.stopping
-            && s.owner.is_none_or(|current| wanted(s, current.owner).iter().all(Effect::parked));
         let seen = s.seq >= self.upto && s.seq > 0;
-        seen && rests && parked.unwrap_or(!s.busy() || !s.questions.is_empty())
+        seen && settled(s) && parked.unwrap_or(!s.busy() || !s.questions.is_empty())
     }
 
     fn take(&mut self, frame: Frame) {

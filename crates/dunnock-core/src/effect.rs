@@ -137,6 +137,37 @@ pub fn wanted(s: &State, me: Owner) -> Vec<Effect> {
     if s.owner.is_none_or(|current| current.owner != me) || s.read_only.is_some() {
         return Vec::new();
     }
+    work(s, me)
+}
+
+/// Whether nothing is left to do but to wait: for a person, a pasted answer, a time, or a call that
+/// runs elsewhere.
+#[must_use]
+pub fn settled(s: &State) -> bool {
+    !s.stopping && s.owner.is_none_or(|current| wanted(s, current.owner).iter().all(Effect::parked))
+}
+
+/// When some process must drive the session, no matter which owns it now: at once (time 0), at a
+/// time, or not until something that it waits for arrives.
+#[must_use]
+pub fn due(s: &State) -> Option<At> {
+    if s.read_only.is_some() {
+        return None;
+    }
+    let me = s.owner.map_or(Owner(0), |current| current.owner);
+    // Also what a former owner started: somebody must find out how it ended.
+    let open = s
+        .calls
+        .iter()
+        .any(|call| matches!(call.stage, Stage::Started(_)) && call.recovery != Recovery::Rejoin);
+    let now = s.stopping
+        || open
+        || !startable(s, me).is_empty()
+        || work(s, me).iter().any(|effect| !effect.parked());
+    if now { Some(At(0)) } else { s.wake }
+}
+
+fn work(s: &State, me: Owner) -> Vec<Effect> {
     let mut effects: Vec<Effect> =
         s.questions.iter().map(|q| Effect::AskPerson { question: q.id }).collect();
     effects.extend(s.wake.map(|at| Effect::Wake { at }));
@@ -196,7 +227,14 @@ fn interruptible(s: &State, me: Owner) -> Vec<Effect> {
 /// earlier is open and the files before it are saved.
 #[must_use]
 pub fn begin(s: &State, me: Owner) -> Vec<Event> {
-    if s.owner.is_none_or(|current| current.owner != me) || s.stopping || s.read_only.is_some() {
+    if s.owner.is_none_or(|current| current.owner != me) || s.read_only.is_some() {
+        return Vec::new();
+    }
+    startable(s, me)
+}
+
+fn startable(s: &State, me: Owner) -> Vec<Event> {
+    if s.stopping {
         return Vec::new();
     }
     // While "is it safe to continue?" is open, nothing else starts.

@@ -8,8 +8,10 @@
 //! undone, but an overwritten one is somebody's lost work.
 
 use crate::apply::within;
-use crate::ports::Window;
 use dunnock_proto::{Event, Outcome, Scope, Seq, Span, Step, Tree};
+
+/// Two states of the files, before something and after it.
+pub type Window = (Tree, Tree);
 
 /// Who made the changes that led to a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

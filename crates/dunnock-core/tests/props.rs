@@ -3,8 +3,8 @@
 use crate::inputs::{Kind, LINES, PATHS};
 use crate::world::{World, fold, refold};
 use dunnock_core::{
-    Call, DecideContext, Effect, Input, Phase, Report, Stage, State, apply, begin, decide,
-    stopping, wanted,
+    Call, DecideContext, Effect, Input, Phase, Report, Stage, State, apply, begin, decide, due,
+    settled, stopping, wanted,
 };
 use dunnock_proto::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +31,15 @@ pub fn now(w: &World) {
         );
         assert_eq!(effect.parked(), waits, "a driver may leave only what waits: {effect:?}");
     }
+    let works = s.stopping || want.iter().any(|effect| !effect.parked());
+    assert_eq!(settled(s), !works, "settled if and only if nothing works: {s:?}");
+    let starts = !begin(s, p.me).is_empty();
+    let expected = if works || starts { Some(At(0)) } else { s.wake };
+    let readable = s.read_only.is_none();
+    assert_eq!(due(s), expected.filter(|_| readable), "due when there is work: {s:?}");
+    let mut left = s.clone();
+    left.owner = None;
+    assert_eq!(due(&left), due(s), "it is due whoever owns it: {s:?}");
     for effect in stopping(s, p.me) {
         let work = effect.cut().unwrap_or_else(|| panic!("{effect:?} cannot be cut"));
         let report = Input::Report(Report { owner: p.me, work });

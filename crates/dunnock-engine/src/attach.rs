@@ -2,8 +2,8 @@
 //!
 //! Invariant: only the same user may connect, and both sides must speak the same version.
 
-use crate::connection::Refusal;
 use crate::driver::Handle;
+use crate::error::Refusal;
 use dunnock_proto::{CommandRequest, Frame, Greeting, Hello, LINK_VERSION, Seq, SessionId, Up};
 use serde::Serialize;
 use std::collections::VecDeque;

@@ -2,8 +2,8 @@
 //! then can be reported.
 
 use crate::ports::Ports;
-use dunnock_core::ports::{Blob, CancellationToken, DeltaSink, ToolCall};
 use dunnock_core::{Call, EffectOutcome, Stage};
+use dunnock_ports::{Blob, CancellationToken, DeltaSink, FilesError, ToolCall};
 use dunnock_proto::{
     Baseline, Baselined, CallId, CallPart, Class, Hash, Isolation, Recovery, Role, SessionId, Step,
     Tree, VerifyArgs,
@@ -34,7 +34,7 @@ impl Baselining {
     ) -> (EffectOutcome, Vec<Blob>) {
         let copy = match &ports.checkpoints {
             Some(checkpoints) => checkpoints.copy(&self.workspace, &self.tree).await,
-            None => Err("checkpoints are not available here".into()),
+            None => Err(FilesError::Unavailable),
         };
         let copy = match copy {
             Ok(copy) => copy,

@@ -3,8 +3,8 @@
 //! Invariant: every record is checked against the chain as it is read; a log that was changed is
 //! not folded further.
 
-use dunnock_core::ports::{Log, LogError};
 use dunnock_core::{Fold, State, Transcript, apply};
+use dunnock_ports::{EventLog, StoreError};
 use dunnock_proto::{At, Decoded, Event, Hash, Need, Record, Seq, SessionId, verify_chain};
 
 /// A folded session.
@@ -36,10 +36,11 @@ impl Loaded {
     ///
     /// # Errors
     /// If it does not follow the events folded before.
-    pub(crate) fn fold_record(&mut self, record: &Record) -> Result<FoldedRecord, LogError> {
+    pub(crate) fn fold_record(&mut self, record: &Record) -> Result<FoldedRecord, StoreError> {
         let seq = self.state.seq;
-        self.chain = verify_chain(seq, self.chain, record)
-            .map_err(|at| LogError::Damaged(format!("event {at} does not match the hash chain")))?;
+        self.chain = verify_chain(seq, self.chain, record).map_err(|at| {
+            StoreError::Damaged(format!("event {at} does not match the hash chain"))
+        })?;
         match record.decode() {
             Decoded::Known(event) => {
                 let holds = match &event {
@@ -75,16 +76,16 @@ pub(crate) struct FoldedRecord {
 ///
 /// # Errors
 /// If it cannot be read, or is not what was written.
-pub async fn load(log: &dyn Log, session: &SessionId) -> Result<Loaded, LogError> {
+pub async fn load(log: &dyn EventLog, session: &SessionId) -> Result<Loaded, StoreError> {
     load_upto(log, session, Seq::MAX).await
 }
 
 /// Folds a session up to an event.
 pub(crate) async fn load_upto(
-    log: &dyn Log,
+    log: &dyn EventLog,
     session: &SessionId,
     upto: Seq,
-) -> Result<Loaded, LogError> {
+) -> Result<Loaded, StoreError> {
     let tip = log.tip(session).await?;
     let mut loaded = Loaded::empty();
     let mut again = false;
@@ -122,7 +123,7 @@ pub(crate) async fn load_upto(
                 let past = Box::pin(load_upto(log, &parent, at)).await?;
                 if past.state.seq < at {
                     let (has, need) = (past.state.seq, at);
-                    return Err(LogError::Damaged(format!(
+                    return Err(StoreError::Damaged(format!(
                         "the session it was forked from is incomplete: {parent} has {has} of \
                          {need} events"
                     )));
@@ -142,17 +143,17 @@ fn is_changed(tip: Option<(Seq, Hash)>, seq: Seq, chain: Hash) -> bool {
     tip.is_some_and(|(last, stored)| last == seq && stored != chain)
 }
 
-fn changed(seq: Seq) -> LogError {
-    LogError::Damaged(format!("event {seq}, the last one, does not match its stored hash"))
+fn changed(seq: Seq) -> StoreError {
+    StoreError::Damaged(format!("event {seq}, the last one, does not match its stored hash"))
 }
 
 /// Folds the transcript again from the start, after a rewind or for a fork.
 pub(crate) async fn refold(
-    log: &dyn Log,
+    log: &dyn EventLog,
     session: &SessionId,
     base: Option<Transcript>,
     upto: Seq,
-) -> Result<Transcript, LogError> {
+) -> Result<Transcript, StoreError> {
     let mut events: Vec<(Seq, Event)> = Vec::new();
     log.read(session, 0, &mut |record| {
         if record.envelope.seq > upto {
@@ -171,7 +172,10 @@ pub(crate) async fn refold(
 ///
 /// # Errors
 /// If an event is missing or is not what was written.
-pub async fn check_chain(log: &dyn Log, session: &SessionId) -> Result<(Seq, Hash), LogError> {
+pub async fn check_chain(
+    log: &dyn EventLog,
+    session: &SessionId,
+) -> Result<(Seq, Hash), StoreError> {
     let tip = log.tip(session).await?;
     let (mut seq, mut chain) = (0, Hash::ZERO);
     let mut bad = None;
@@ -191,7 +195,7 @@ pub async fn check_chain(log: &dyn Log, session: &SessionId) -> Result<(Seq, Has
     match bad {
         None if last_changed => Err(changed(seq)),
         None => Ok((seq, chain)),
-        Some(at) => Err(LogError::Damaged(format!(
+        Some(at) => Err(StoreError::Damaged(format!(
             "event {} or {at} of {session} was changed",
             at.saturating_sub(1)
         ))),

@@ -9,11 +9,11 @@ use crate::catch_up::Loaded;
 use crate::driver::{Answer, Driver, Mail, Pending, Stopped};
 use crate::ports::Ports;
 use dunnock_core::policy::Policy;
-use dunnock_core::ports::{Appended, Batch, Blob, Charge, Ledger, Listing, Log, LogError};
 use dunnock_core::{
     DecideContext, EffectOutcome, FileHistory, Input, Report, State, apply, begin, decide,
     failpoint,
 };
+use dunnock_ports::{Appended, Batch, Blob, Charge, DayTotal, EventLog, Listing, StoreError};
 use dunnock_proto::{
     At, Cause, Command, Decoded, Event, InputId, Noticed, Record, Refused, RewindTo, Seq,
     SessionId, Tree, seal,
@@ -73,7 +73,7 @@ impl Driver {
                     self.catch_up().await?;
                     answer_repeated(&mut inputs, &id, seq);
                 }
-                Err(LogError::Unsure(why)) => {
+                Err(StoreError::Unsure(why)) => {
                     self.say(&format!("the last write may have failed ({why}); checking the log"));
                     if self.resolve_uncertain_append(&decided).await? {
                         return self.apply_committed(inputs, decided).await;
@@ -81,23 +81,28 @@ impl Driver {
                     self.pause_before_retry(delay).await?;
                     delay = (delay * 2).min(Duration::from_secs(2));
                 }
-                Err(full @ LogError::Full(_)) if !self.clients_can_connect => {
+                Err(full @ StoreError::Full(_)) if !self.clients_can_connect => {
                     return Err(full.into());
                 }
-                Err(full @ LogError::Full(_)) => {
+                Err(full @ StoreError::Full(_)) => {
                     self.say(&full.to_string());
                     self.pause_before_retry(delay).await?;
                     delay = (delay * 2).min(Duration::from_secs(2));
                 }
-                Err(error @ LogError::Failed(_)) if tries < TRIES => {
+                Err(error @ StoreError::Failed(_)) if tries < TRIES => {
                     tries += 1;
                     self.say(&format!("{error}; trying again"));
                     self.pause_before_retry(delay).await?;
                     delay = (delay * 2).min(Duration::from_secs(2));
                 }
-                Err(error @ (LogError::Failed(_) | LogError::Damaged(_))) => {
-                    return Err(error.into());
-                }
+                Err(
+                    error @ (StoreError::Failed(_)
+                    | StoreError::Damaged(_)
+                    | StoreError::StoreDamaged(_)
+                    | StoreError::Refused(_)
+                    | StoreError::NoSession(_)
+                    | StoreError::Forked(_)),
+                ) => return Err(error.into()),
             }
         }
     }
@@ -243,8 +248,16 @@ impl Driver {
                     let mine = decided.records.iter().zip(&records).all(|(a, b)| a == b);
                     return Ok(mine && records.len() >= decided.records.len());
                 }
-                Err(LogError::Damaged(why)) => return Err(LogError::Damaged(why).into()),
-                Err(error) => {
+                Err(
+                    error @ (StoreError::Damaged(_)
+                    | StoreError::StoreDamaged(_)
+                    | StoreError::Refused(_)
+                    | StoreError::NoSession(_)
+                    | StoreError::Forked(_)),
+                ) => return Err(error.into()),
+                Err(
+                    error @ (StoreError::Unsure(_) | StoreError::Full(_) | StoreError::Failed(_)),
+                ) => {
                     self.say(&format!("still checking the log: {error}"));
                     self.pause_before_retry(delay).await?;
                     delay = (delay * 2).min(Duration::from_secs(2));
@@ -278,7 +291,7 @@ impl Driver {
 ///
 /// # Errors
 /// If the log cannot be read.
-pub async fn past(log: &dyn Log, session: &SessionId) -> Result<FileHistory, LogError> {
+pub async fn past(log: &dyn EventLog, session: &SessionId) -> Result<FileHistory, StoreError> {
     let mut past = FileHistory::default();
     log.read(session, 0, &mut |record| {
         if let Decoded::Known(event) = record.decode() {
@@ -314,11 +327,11 @@ pub(crate) fn preamble_drift(ports: &Ports, s: &State, input: &Input) -> Option<
 }
 
 /// The day's ledger, if there is a daily budget, and the day.
-pub(crate) async fn ledger(ports: &Ports, at: At) -> Result<(Ledger, i64), LogError> {
+pub(crate) async fn ledger(ports: &Ports, at: At) -> Result<(DayTotal, i64), StoreError> {
     let today = at.0.div_euclid(DAY);
     match ports.day_budget {
-        Some(_) => Ok((ports.log.ledger(today).await?, today)),
-        None => Ok((Ledger::default(), today)),
+        Some(_) => Ok((ports.log.day_total(today).await?, today)),
+        None => Ok((DayTotal::default(), today)),
     }
 }
 
@@ -327,7 +340,7 @@ pub(crate) async fn ledger(ports: &Ports, at: At) -> Result<(Ledger, i64), LogEr
 /// the ledger yet, so it is subtracted.
 pub(crate) fn day_left(
     ports: &Ports,
-    (ledger, day): (Ledger, i64),
+    (ledger, day): (DayTotal, i64),
     loaded: &Loaded,
     next: &State,
 ) -> Option<u64> {
@@ -341,7 +354,7 @@ pub(crate) fn day_left(
 /// What a decision charges to the day's budget, or refunds.
 pub(crate) fn charge(
     ports: &Ports,
-    (ledger, day): (Ledger, i64),
+    (ledger, day): (DayTotal, i64),
     loaded: &Loaded,
     next: &State,
 ) -> Option<Charge> {

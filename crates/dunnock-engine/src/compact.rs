@@ -2,8 +2,10 @@
 
 use crate::catch_up::Loaded;
 use crate::ports::Ports;
-use dunnock_core::ports::{Blob, CancellationToken, Log, LogError};
 use dunnock_core::{CompactionNotes, EffectOutcome, Question, State, Transcript};
+use dunnock_ports::{
+    Blob, Blobs, CancellationToken, EventLog, RenderError, StoreError, SummaryError,
+};
 use dunnock_proto::{
     Compacted, CompactionFailed, Decoded, Event, Preamble, Seq, SessionId, Span, Strength, Usage,
 };
@@ -58,14 +60,15 @@ async fn shorter(
 ) -> Result<(Compacted, Blob), String> {
     let CompactionInput { state, transcript, upto, strength, .. } = input;
     let workspace = state.workspace.as_deref().unwrap_or_default();
-    let (mut preamble, blob) = ports.model.render_preamble(&state.config, workspace).await?;
+    let rendered = ports.model.render_preamble(&state.config, workspace).await;
+    let (mut preamble, blob) = rendered.map_err(|RenderError(why)| why)?;
     let (shortened, summary, kept) = match strength {
         Strength::Shorten => (transcript.shorten(*upto, KEEP), None, None),
         Strength::Summarise => {
             let request = transcript.request().ok_or("the conversation is empty")?;
             let summed = ports.model.summarise(blob.bytes.clone(), request, halt).await;
             (*usage, *broke) = (summed.usage, summed.broke);
-            let summary = format!("{WRITTEN}{}", summed.text?);
+            let summary = format!("{WRITTEN}{}", summed.text.map_err(|SummaryError(why)| why)?);
             let kept = kept(ports, input).await.map_err(|error| error.to_string())?;
             (Vec::new(), Some(summary.into()), Some(kept.into()))
         }
@@ -88,14 +91,14 @@ async fn shorter(
 }
 
 /// The first byte in which a new preamble differs from the current one.
-pub(crate) async fn first_changed(log: &dyn Log, state: &State, new: &Blob) -> Option<u64> {
+pub(crate) async fn first_changed(log: &dyn Blobs, state: &State, new: &Blob) -> Option<u64> {
     let old = log.blob(state.preamble.as_ref()?.hash).await.ok()??;
     let same = old.iter().zip(new.bytes.iter()).take_while(|(a, b)| a == b).count();
     (same < old.len().max(new.bytes.len())).then_some(same as u64)
 }
 
 /// What a summary must not lose, from the log.
-async fn kept(ports: &Ports, input: &CompactionInput) -> Result<String, LogError> {
+async fn kept(ports: &Ports, input: &CompactionInput) -> Result<String, StoreError> {
     let CompactionInput { session, state, transcript, .. } = input;
     let mut notes = CompactionNotes::default();
     for (session, spans) in pasts(ports.log.as_ref(), session, state.visible()).await?.iter().rev()
@@ -120,10 +123,10 @@ async fn kept(ports: &Ports, input: &CompactionInput) -> Result<String, LogError
 
 /// A session and those it was forked from, each with the events that count, newest first.
 async fn pasts(
-    log: &dyn Log,
+    log: &dyn EventLog,
     session: &SessionId,
     visible: Vec<Span>,
-) -> Result<Vec<(SessionId, Vec<Span>)>, LogError> {
+) -> Result<Vec<(SessionId, Vec<Span>)>, StoreError> {
     let mut all = vec![(session.clone(), visible)];
     loop {
         let Some((last, _)) = all.last().cloned() else { return Ok(all) };
@@ -146,7 +149,7 @@ async fn changed(
     ports: &Ports,
     session: &SessionId,
     state: &State,
-) -> Result<Vec<String>, LogError> {
+) -> Result<Vec<String>, StoreError> {
     let (Some(checkpoints), Some(first), Some(last)) =
         (&ports.checkpoints, &state.first, &state.tree)
     else {

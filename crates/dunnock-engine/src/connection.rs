@@ -7,66 +7,16 @@
 #[cfg(unix)]
 use crate::attach::{Attached, NotAttached};
 use crate::driver::{Driver, Handle};
+use crate::error::{ConnectError, Refusal};
 use crate::hub::Frames;
-use crate::own::Ownership;
 use crate::ports::Ports;
 use crate::session_pool::{SessionPool, SessionRef};
-use dunnock_core::ports::LogError;
-use dunnock_proto::{Command, CommandRequest, Frame, InputId, QuestionId, Refused, Seq, SessionId};
+use dunnock_proto::{Command, CommandRequest, Frame, InputId, Seq, SessionId};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a client keeps trying when the owner neither responds nor is gone.
 const TRY_FOR: Duration = Duration::from_secs(2);
-
-/// A refused command, with the current state of the session.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
-pub struct Refusal {
-    /// Why it was refused.
-    pub reason: Refused,
-    /// The current version.
-    pub version: Seq,
-    /// The questions that are open now.
-    pub questions: Vec<QuestionId>,
-}
-
-/// Why a connection could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// The log cannot be used.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// The folders for locks and sockets cannot be used.
-    #[error("the folder for locks and sockets cannot be used: {0}")]
-    Folder(#[from] std::io::Error),
-    /// The owner exists but does not respond.
-    #[error(
-        "process {pid} has this session open but does not respond; if it is suspended, resume it \
-         (fg) or end it"
-    )]
-    Silent {
-        /// The owner.
-        pid: u32,
-    },
-    /// A process drives the session, but the request needs it to be idle.
-    #[error("process {pid} has this session open; end it first")]
-    InUse {
-        /// The owner.
-        pid: u32,
-    },
-    /// The owner is another release.
-    #[error(
-        "process {pid} has this session open with {version}; use the same release, or end that \
-         process"
-    )]
-    Mismatch {
-        /// The owner.
-        pid: u32,
-        /// The version it reports.
-        version: String,
-    },
-}
 
 enum Inner {
     Own {
@@ -120,7 +70,7 @@ impl Connection {
         session: SessionId,
         from: Seq,
     ) -> Result<Option<Self>, ConnectError> {
-        if Ownership::hold(&ports.locks, &session)?.is_some() {
+        if !ports.ownership.is_driven(&session).await? {
             return Ok(None);
         }
         Self::open(ports, session, from).await.map(Some)
@@ -256,14 +206,12 @@ async fn reach(
                 let frames = handle.frames(from);
                 return Ok(Inner::Own { handle, frames, _guest: Some(guest) });
             }
-        } else if let Some(ownership) =
-            Ownership::try_take(&ports.locks, &ports.runtime, session, &ports.app)?
-        {
-            let handle = Driver::start(ports.clone(), session.clone(), ownership).await?;
+        } else if let Some(owned) = ports.ownership.claim(session).await? {
+            let handle = Driver::start(ports.clone(), session.clone(), owned).await?;
             let frames = handle.frames(from);
             return Ok(Inner::Own { handle, frames, _guest: None });
         }
-        let note = Ownership::note(&ports.locks, session);
+        let note = ports.ownership.owner(session).await;
         #[cfg(unix)]
         if let Some(note) = &note {
             match Attached::connect(&note.socket, &ports.app, session, from).await {

@@ -5,13 +5,12 @@
 
 use crate::catch_up::{Loaded, refold};
 use crate::hub::{Frames, Hub};
-use crate::own::Ownership;
 use crate::ports::Ports;
-use dunnock_core::ports::{Blob, CancellationToken, LogError};
 use dunnock_core::{
-    Claim, Effect, EffectOutcome, Input, PhaseName, Report, State, Status, failpoint, stopping,
-    wanted,
+    Claim, Effect, EffectOutcome, Input, PhaseName, Report, State, Status, failpoint, settled,
+    stopping, wanted,
 };
+use dunnock_ports::{Blob, CancellationToken, Owned, StoreError};
 use dunnock_proto::{
     CommandRequest, Delta, Event, Failure, Owner, QuestionId, Record, Refused, Seq, SessionId,
 };
@@ -148,7 +147,7 @@ pub(crate) struct Driver {
     /// The planner's progress when its memory was last written, or when it was opened.
     remembered: Stand,
     /// Held until nothing that the driver started is running.
-    ownership: Option<Ownership>,
+    owned: Option<Box<dyn Owned>>,
     /// The same lock, held by the processes that run calls: if this process dies, nobody takes
     /// over before they are dead.
     held: Option<Box<dyn Send + Sync>>,
@@ -171,7 +170,7 @@ pub(crate) enum Stopped {
     #[error("another process took over the session")]
     Lost,
     #[error("{0}")]
-    Log(#[from] LogError),
+    Log(#[from] StoreError),
 }
 
 impl Driver {
@@ -179,14 +178,14 @@ impl Driver {
     pub(crate) async fn start(
         ports: Ports,
         session: SessionId,
-        ownership: Ownership,
-    ) -> Result<Handle, LogError> {
+        owned: Box<dyn Owned>,
+    ) -> Result<Handle, StoreError> {
         let loaded = crate::catch_up::load(ports.log.as_ref(), &session).await?;
         let me = ports.fresh_owner();
         let (mail, mailbox) = mpsc::channel(256);
         let hub = Hub::default();
         hub.start_at(loaded.state.seq);
-        let (tell, summary) = watch::channel(summarise(&loaded.state, me, false));
+        let (tell, summary) = watch::channel(summarise(&loaded.state, false));
         let handle = Handle {
             mail: mail.clone(),
             hub: hub.clone(),
@@ -196,7 +195,8 @@ impl Driver {
             summary,
             read: Arc::new(loaded.state.clone()),
         };
-        let held = ports.tools.hold(ownership.lock());
+        ports.tools.mend();
+        let held = owned.lock().and_then(|lock| ports.tools.hold(lock));
         // A driver that only looks or undoes must not overwrite the memory of a later run.
         let remembered = stand(&loaded.state);
         let mut driver = Self {
@@ -215,22 +215,22 @@ impl Driver {
             closing: false,
             clients_can_connect: false,
             remembered,
-            ownership: Some(ownership),
+            owned: Some(owned),
             held,
             writing: Arc::default(),
         };
         if driver.loaded.state.read_only.is_none() {
             driver.take_over().await.map_err(|stopped| match stopped {
                 Stopped::Log(error) => error,
-                Stopped::Closed | Stopped::Lost => LogError::Failed(stopped.to_string()),
+                Stopped::Closed | Stopped::Lost => StoreError::Refused(stopped.to_string()),
             })?;
         }
         driver.clients_can_connect = true;
         #[cfg(unix)]
-        if let Some(socket) = driver.ownership.as_ref().map(Ownership::socket) {
+        if let Some(socket) = driver.owned.as_ref().map(|owned| owned.socket()) {
             crate::attach::listen(&handle, socket).map_err(|e| {
                 let place = socket.display();
-                LogError::Failed(format!(
+                StoreError::Refused(format!(
                     "cannot listen for other clients at {place}: {e}. Use a shorter runtime folder"
                 ))
             })?;
@@ -273,7 +273,7 @@ impl Driver {
         }
         drop(self.held.take());
         self.ports.log.tidy().await;
-        drop(self.ownership.take()); // anyone waiting for the end finds nothing left behind
+        drop(self.owned.take()); // anyone waiting for the end finds nothing left behind
         // In this order: a subscriber that sees the closing frame must find the driver gone.
         self.summary.send_modify(|s| s.gone = Some(why.to_string()));
         self.hub.close();
@@ -399,7 +399,7 @@ impl Driver {
             if stored != Some((self.loaded.state.seq, self.loaded.chain)) {
                 let why =
                     "the log was replaced after the session was opened; open the session again";
-                return Err(LogError::Damaged(why.into()).into());
+                return Err(StoreError::Damaged(why.into()).into());
             }
         }
         let mut lost = false;
@@ -444,7 +444,7 @@ impl Driver {
                 failpoint::hit("spawn.after", effect_name(effect));
             }
         }
-        let _ = self.summary.send_replace(summarise(&self.loaded.state, self.me, self.working()));
+        let _ = self.summary.send_replace(summarise(&self.loaded.state, self.working()));
     }
 
     /// Whether anything is running that does not merely wait.
@@ -496,8 +496,8 @@ fn stand(s: &State) -> Stand {
     (s.step.0, s.phase.name() == PhaseName::Rest, !s.questions.is_empty())
 }
 
-fn summarise(s: &State, me: Owner, running: bool) -> SessionSummary {
-    let parked = !running && wanted(s, me).iter().all(Effect::parked) && !s.stopping;
+fn summarise(s: &State, running: bool) -> SessionSummary {
+    let parked = !running && settled(s);
     SessionSummary { seq: s.seq, status: s.status(), parked, due: s.wake.is_some(), gone: None }
 }
 

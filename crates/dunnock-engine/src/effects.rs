@@ -6,11 +6,12 @@ use crate::compact::{self, CompactionInput, first_changed};
 use crate::driver::{Driver, Mail, Running};
 use crate::ports::Ports;
 use crate::workspace::{self, Writing};
-use dunnock_core::ports::{
-    Blob, CancellationToken, DeltaSink, ModelRequest, RestorePlan, Restored, ToolCall,
-};
 use dunnock_core::{
     Call, Effect, EffectOutcome, Phase, Previews, Request, State, failpoint, policy,
+};
+use dunnock_ports::{
+    Blob, CancellationToken, DeltaSink, FilesError, ModelRequest, RenderError, RestorePlan,
+    Restored, ToolCall,
 };
 use dunnock_proto::{
     Answered, At, Checkpointed, Delta, Failure, Finished, Hash, Outcome, RewindFailed, Rewound,
@@ -62,7 +63,7 @@ impl Driver {
                 Some(Box::pin(async move {
                     let made = tokio::select! {
                         biased;
-                        () = halt.cancelled() => Err("interrupted".to_owned()),
+                        () = halt.cancelled() => Err(RenderError("interrupted".into())),
                         made = ports.model.render_preamble(&config, &workspace) => made,
                     };
                     match made {
@@ -74,7 +75,7 @@ impl Driver {
                             }
                             (EffectOutcome::PreambleSet(preamble), vec![blob])
                         }
-                        Err(error) => (
+                        Err(RenderError(error)) => (
                             EffectOutcome::PreambleFailed { model: config.model.clone(), error },
                             Vec::new(),
                         ),
@@ -196,7 +197,9 @@ impl Driver {
                                     undo,
                                     note,
                                 }),
-                                Err(error) => EffectOutcome::RewindFailed(RewindFailed { error }),
+                                Err(error) => EffectOutcome::RewindFailed(RewindFailed {
+                                    error: error.to_string(),
+                                }),
                             }
                         }
                         // The driver is leaving, and nothing has been changed yet.
@@ -346,13 +349,13 @@ async fn restore(
     to: &Tree,
     from: Option<&Tree>,
     force: bool,
-) -> Result<Restored, String> {
+) -> Result<Restored, FilesError> {
     let Some((checkpoints, from)) = ports.checkpoints.as_ref().zip(from) else {
-        return Err("checkpoints are not available here, so files cannot be restored".into());
+        let why = "checkpoints are not available here, so files cannot be restored";
+        return Err(FilesError::Failed(why.into()));
     };
-    let past = crate::commit::past(ports.log.as_ref(), session)
-        .await
-        .map_err(|error| error.to_string())?;
+    let past =
+        crate::commit::past(ports.log.as_ref(), session).await.map_err(FilesError::failed)?;
     let (ours, theirs) = past.since(to);
     checkpoints
         .restore(RestorePlan { session, workspace, to, from, ours: &ours, theirs: &theirs, force })

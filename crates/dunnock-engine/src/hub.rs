@@ -3,7 +3,7 @@
 //! Invariant: a subscriber never slows down the driver. One whose queue is full is cut off and
 //! reads the log again.
 
-use dunnock_core::ports::{Log, LogError};
+use dunnock_ports::{EventLog, StoreError};
 use dunnock_proto::{Delta, Event, Frame, Partial, Record, Seq, SessionId, Step};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,7 +73,7 @@ impl Hub {
     }
 
     /// Everything from `from` on, without gaps and without repetition.
-    pub(crate) fn listen(&self, log: Arc<dyn Log>, session: SessionId, from: Seq) -> Frames {
+    pub(crate) fn listen(&self, log: Arc<dyn EventLog>, session: SessionId, from: Seq) -> Frames {
         let (queue, rest) = mpsc::channel(QUEUE);
         let lagged = Arc::new(AtomicBool::new(false));
         let mut inner = self.inner();
@@ -164,7 +164,7 @@ impl HubInner {
 /// The frames of one subscriber: the log from its position, then partials, then everything as it
 /// happens.
 pub struct Frames {
-    log: Arc<dyn Log>,
+    log: Arc<dyn EventLog>,
     session: SessionId,
     from: Seq,
     upto: Seq,
@@ -181,7 +181,7 @@ impl Frames {
     ///
     /// # Errors
     /// If the log cannot be read.
-    pub async fn next(&mut self) -> Result<Option<Frame>, LogError> {
+    pub async fn next(&mut self) -> Result<Option<Frame>, StoreError> {
         if self.from < self.upto && self.ready.is_empty() {
             self.read_some().await?;
         }
@@ -204,7 +204,7 @@ impl Frames {
     }
 
     /// Reads a part of the log, so that a long one is not held in memory.
-    async fn read_some(&mut self) -> Result<(), LogError> {
+    async fn read_some(&mut self) -> Result<(), StoreError> {
         let (log, session) = (self.log.clone(), self.session.clone());
         let (upto, ready, from) = (self.upto, &mut self.ready, &mut self.from);
         let start = *from;

@@ -4,7 +4,7 @@
 //! Invariant: it depends on the log alone and is written by this program, not by a model. Each
 //! entry is one line, whatever it contains.
 
-use dunnock_core::ports::{Log, LogError};
+use dunnock_ports::{EventLog, StoreError};
 use dunnock_proto::{
     Answered, CallPart, CheckCalled, CommandArgs, CommandText, Decoded, EndReason, Event, Finished,
     Outcome, Part, PathArgs, Proof, SessionId, VerifyArgs,
@@ -35,7 +35,7 @@ pub struct Memory {
 ///
 /// # Errors
 /// If the log cannot be read.
-pub async fn read(log: &dyn Log, session: &SessionId) -> Result<Memory, LogError> {
+pub async fn read(log: &dyn EventLog, session: &SessionId) -> Result<Memory, StoreError> {
     let mut memory = Memory::default();
     log.read(session, 0, &mut |record| {
         if let Decoded::Known(event) = record.decode() {

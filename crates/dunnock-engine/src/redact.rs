@@ -4,7 +4,7 @@
 use crate::catch_up::Loaded;
 use crate::compact::KEEP;
 use dunnock_core::Transcript;
-use dunnock_core::ports::LogError;
+use dunnock_ports::StoreError;
 use dunnock_proto::{Body, Decoded, Event, QuestionKind, Record, Seq};
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub struct Clean<'a> {
 pub fn redact(
     records: Vec<Record>,
     clean: &Clean<'_>,
-) -> Result<(Vec<Record>, Vec<Seq>), LogError> {
+) -> Result<(Vec<Record>, Vec<Seq>), StoreError> {
     let mut loaded = Loaded::empty();
     let (mut out, mut touched) = (Vec::with_capacity(records.len()), Vec::new());
     let mut events: Vec<(Seq, Event)> = Vec::new();
@@ -32,7 +32,7 @@ pub fn redact(
         let seq = record.envelope.seq;
         if let Body::Text(text) = &record.body {
             let mut value: serde_json::Value = serde_json::from_str(text)
-                .map_err(|e| LogError::Damaged(format!("event {seq}: {e}")))?;
+                .map_err(|e| StoreError::Damaged(format!("event {seq}: {e}")))?;
             let (taken, renamed) = walk(&mut value, clean);
             if taken {
                 touched.push(seq);

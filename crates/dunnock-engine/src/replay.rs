@@ -11,12 +11,12 @@
 use crate::catch_up::load_upto;
 use crate::compact::KEEP;
 use dunnock_core::policy::Policy;
-use dunnock_core::ports::{
-    Blob, CancellationToken, DeltaSink, Log, LogError, Model, ToolCall, Tools,
-};
 use dunnock_core::{
     Call, Claim, DecideContext, EffectOutcome, Fold, Input, Previews, Report, Stage, State,
     Transcript, apply, begin, decide,
+};
+use dunnock_ports::{
+    Blob, CancellationToken, DeltaSink, Model, Store, StoreError, ToolCall, Tools,
 };
 use dunnock_proto::{
     Cause, Command, CommandRequest, Config, Decoded, EndReason, Event, Finished, Hash, Isolation,
@@ -73,10 +73,10 @@ const SHOWN: usize = 300;
 /// # Errors
 /// If it cannot be read, or is not what was written.
 pub async fn replay(
-    log: &dyn Log,
+    log: &dyn Store,
     session: &SessionId,
     hands: Option<ReplayPorts<'_>>,
-) -> Result<Replayed, LogError> {
+) -> Result<Replayed, StoreError> {
     let mut records: Vec<Record> = Vec::new();
     let each = &mut |record: Record| {
         records.push(record);
@@ -85,8 +85,9 @@ pub async fn replay(
     log.read(session, 0, each).await?;
     let (mut seq, mut chain) = (0, Hash::ZERO);
     for record in &records {
-        chain = verify_chain(seq, chain, record)
-            .map_err(|at| LogError::Damaged(format!("event {at} does not match the hash chain")))?;
+        chain = verify_chain(seq, chain, record).map_err(|at| {
+            StoreError::Damaged(format!("event {at} does not match the hash chain"))
+        })?;
         seq += 1;
     }
     let events: Vec<Option<Event>> = records
@@ -118,7 +119,7 @@ pub async fn replay(
 }
 
 struct Replay<'a> {
-    log: &'a dyn Log,
+    log: &'a dyn Store,
     session: &'a SessionId,
     records: &'a [Record],
     events: &'a [Option<Event>],
@@ -130,7 +131,7 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    async fn all(&mut self) -> Result<(), LogError> {
+    async fn all(&mut self) -> Result<(), StoreError> {
         while let Some(at) = usize::try_from(self.s.seq).ok().filter(|at| *at < self.records.len())
         {
             let Some(event) = &self.events[at] else {
@@ -214,7 +215,7 @@ impl Replay<'_> {
 
     /// Compares what an event records beyond decisions: the request that was answered, the output
     /// of a call.
-    async fn look(&mut self, event: &Event) -> Result<(), LogError> {
+    async fn look(&mut self, event: &Event) -> Result<(), StoreError> {
         let seq = self.s.seq + 1;
         match event {
             Event::Answered(e) => {
@@ -261,7 +262,7 @@ impl Replay<'_> {
 
     /// Checks that the preamble an event refers to exists, and that rendering it again in the copy
     /// gives the same.
-    async fn preamble(&mut self, seq: Seq, preamble: &Preamble) -> Result<(), LogError> {
+    async fn preamble(&mut self, seq: Seq, preamble: &Preamble) -> Result<(), StoreError> {
         let Some(bytes) =
             self.log.blob(preamble.hash).await?.filter(|bytes| Hash::of(bytes) == preamble.hash)
         else {
@@ -290,7 +291,7 @@ impl Replay<'_> {
     }
 
     /// Runs a call again and compares the result.
-    async fn run(&mut self, seq: Seq, call: Call, recorded: &Finished) -> Result<(), LogError> {
+    async fn run(&mut self, seq: Seq, call: Call, recorded: &Finished) -> Result<(), StoreError> {
         let Some(hands) = &self.hands else { return Ok(()) };
         if !matches!(recorded.outcome, Outcome::Done | Outcome::Failed) {
             return Ok(());

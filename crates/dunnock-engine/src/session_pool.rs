@@ -8,11 +8,11 @@
 //! Invariant: a slot's driver is started and stopped with its lock held, so there is never a second
 //! one in this process.
 
-use crate::connection::{ConnectError, Connection};
+use crate::connection::Connection;
 use crate::driver::{Driver, Handle, SessionSummary};
-use crate::own::Ownership;
+use crate::error::ConnectError;
 use crate::ports::Ports;
-use dunnock_core::ports::{Log, LogError};
+use dunnock_ports::{Store, StoreError};
 use dunnock_proto::{Decoded, Event, Seq, SessionId};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ pub type ChoosePorts = Box<dyn Fn(&str) -> Result<Ports, String> + Send + Sync>;
 
 /// The sessions that a process holds open.
 pub struct SessionPool {
-    log: Arc<dyn Log>,
+    log: Arc<dyn Store>,
     pick: ChoosePorts,
     closed: AtomicBool,
     slots: Mutex<HashMap<SessionId, Arc<Slot>>>,
@@ -65,13 +65,13 @@ fn is_gone(handle: &Handle) -> bool {
 impl SessionPool {
     /// An empty pool.
     #[must_use]
-    pub fn new(log: Arc<dyn Log>, pick: ChoosePorts) -> Arc<Self> {
+    pub fn new(log: Arc<dyn Store>, pick: ChoosePorts) -> Arc<Self> {
         Arc::new(Self { log, pick, closed: AtomicBool::new(false), slots: Mutex::default() })
     }
 
     /// The log that contains all its sessions.
     #[must_use]
-    pub fn log(&self) -> &Arc<dyn Log> {
+    pub fn log(&self) -> &Arc<dyn Store> {
         &self.log
     }
 
@@ -92,7 +92,7 @@ impl SessionPool {
     /// # Errors
     /// If its settings cannot be used.
     pub fn ports(&self, workspace: &str) -> Result<Ports, ConnectError> {
-        (self.pick)(workspace).map_err(|why| LogError::Failed(why).into())
+        (self.pick)(workspace).map_err(ConnectError::Ports)
     }
 
     /// Connects to a session; frames start after the event `from`.
@@ -129,7 +129,7 @@ impl SessionPool {
     }
 
     /// The folder of a session, from its first event.
-    async fn workspace(&self, session: &SessionId) -> Result<String, LogError> {
+    async fn workspace(&self, session: &SessionId) -> Result<String, StoreError> {
         let mut found = None;
         let first = &mut |record: dunnock_proto::Record| {
             found = match record.decode() {
@@ -140,9 +140,7 @@ impl SessionPool {
             false
         };
         self.log.read(session, 0, first).await?;
-        found
-            .map(|folder| folder.to_string())
-            .ok_or_else(|| LogError::Failed(format!("there is no session {session}")))
+        found.map(|folder| folder.to_string()).ok_or_else(|| StoreError::NoSession(session.clone()))
     }
 
     /// The driver of a session in this process, started if no process drives it; `None` if another
@@ -171,17 +169,13 @@ impl SessionPool {
         }
         *driver = None;
         if self.closed.load(Ordering::Acquire) {
-            return Err(LogError::Failed("this server is shutting down".into()).into());
+            return Err(ConnectError::ShuttingDown);
         }
-        let Some(ownership) =
-            Ownership::try_take(&ports.locks, &ports.runtime, session, &ports.app)?
-        else {
-            return Ok(None);
-        };
+        let Some(owned) = ports.ownership.claim(session).await? else { return Ok(None) };
         // The caller may be dropped meanwhile: a driver that is starting finishes starting
         // regardless.
-        let begun = tokio::spawn(Driver::start(ports.clone(), session.clone(), ownership));
-        let handle = begun.await.map_err(|e| LogError::Failed(e.to_string()))??;
+        let begun = tokio::spawn(Driver::start(ports.clone(), session.clone(), owned));
+        let handle = begun.await.map_err(|e| StoreError::Refused(e.to_string()))??;
         *driver = Some(handle.clone());
         tokio::spawn(self.clone().keep(session.clone(), slot.clone(), handle.clone()));
         Ok(Some((handle, session_ref)))

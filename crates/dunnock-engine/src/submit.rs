@@ -6,12 +6,11 @@
 
 use crate::catch_up::load;
 use crate::commit::{charge, day_left, ledger, listing, preamble_drift};
-use crate::connection::{ConnectError, Refusal};
-use crate::own::Ownership;
+use crate::error::{ConnectError, Refusal};
 use crate::ports::Ports;
 use dunnock_core::policy::Policy;
-use dunnock_core::ports::{Appended, Batch, LogError};
 use dunnock_core::{DecideContext, Input, apply, decide, failpoint};
+use dunnock_ports::{Appended, Batch, StoreError};
 use dunnock_proto::{Cause, CommandRequest, Seq, SessionId, seal};
 use std::time::{Duration, Instant};
 
@@ -41,9 +40,9 @@ pub async fn submit_offline(
         }
         // No process may start driving between the check and the write: it would never learn of the
         // command.
-        let Some(_alone) = Ownership::hold(&ports.locks, session)? else {
+        let Some(_alone) = ports.ownership.hold(session).await? else {
             if began.elapsed() > Duration::from_secs(3) {
-                let pid = Ownership::note(&ports.locks, session).map_or(0, |note| note.pid);
+                let pid = ports.ownership.owner(session).await.map_or(0, |note| note.pid);
                 return Err(ConnectError::Silent { pid });
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -98,7 +97,7 @@ pub async fn submit_offline(
             Ok(Appended::Repeated(_, seq)) => return Ok(Ok(Submitted::Stored(seq))),
             Ok(Appended::Conflict) => {}
             // The next round checks whether it was executed.
-            Err(LogError::Unsure(_)) => ports.log.reopen().await?,
+            Err(StoreError::Unsure(_)) => ports.log.reopen().await?,
             Err(error) => return Err(error.into()),
         }
     }
@@ -112,7 +111,7 @@ async fn to_owner(
     request: &CommandRequest,
 ) -> Result<Option<Result<Seq, Refusal>>, ConnectError> {
     use crate::attach::{Attached, NotAttached};
-    let Some(note) = Ownership::note(&ports.locks, session) else { return Ok(None) };
+    let Some(note) = ports.ownership.owner(session).await else { return Ok(None) };
     let Ok(now) = load(ports.log.as_ref(), session).await else { return Ok(None) };
     match Attached::connect(&note.socket, &ports.app, session, now.state.seq).await {
         Ok(mut owner) => Ok(owner.submit(request).await),

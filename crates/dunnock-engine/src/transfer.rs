@@ -1,11 +1,10 @@
 //! Imports and removes sessions.
 
 use crate::catch_up::Loaded;
-use crate::connection::ConnectError;
-use crate::own::Ownership;
+use crate::error::ConnectError;
 use crate::ports::Ports;
-use dunnock_core::ports::{Appended, Batch, Blob, LogError};
 use dunnock_core::{DecideContext, Input, Phase, Stage, State, decide};
+use dunnock_ports::{Appended, Batch, Blob, StoreError};
 use dunnock_proto::{
     Cause, Command, CommandRequest, ConfigPatch, Event, InputId, Mode, Moved, Noticed, Planner,
     Record, SessionId, seal,
@@ -38,7 +37,7 @@ pub async fn import(
     mut records: Vec<Record>,
     blobs: Vec<Blob>,
     arrival: Arrival,
-) -> Result<u64, LogError> {
+) -> Result<u64, StoreError> {
     let mut loaded = Loaded::empty();
     let mut named = BTreeSet::new();
     for record in &records {
@@ -47,24 +46,24 @@ pub async fn import(
             && ports.log.tip(&forked.from).await?.is_none_or(|(seq, _)| seq < forked.at)
         {
             let (from, at) = (&forked.from, forked.at);
-            return Err(LogError::Failed(format!(
+            return Err(StoreError::Refused(format!(
                 "it was forked from {from} at event {at}; import that session first"
             )));
         }
         named.extend(event.iter().flat_map(Event::blobs).map(|hash| hash.0));
     }
     if loaded.state.workspace.is_none() {
-        return Err(LogError::Damaged("its first event does not create a session".into()));
+        return Err(StoreError::Damaged("its first event does not create a session".into()));
     }
     if matches!(loaded.state.phase, Phase::Rewinding { .. }) {
         let why = "it was exported during a rewind, which would continue here; let the rewind \
                    finish there, then export it again";
-        return Err(LogError::Failed(why.into()));
+        return Err(StoreError::Refused(why.into()));
     }
     let brought: BTreeSet<[u8; 32]> = blobs.iter().map(|blob| blob.hash.0).collect();
     if let Some(missing) = named.iter().find(|hash| !brought.contains(*hash)) {
         let missing = dunnock_proto::Hash(*missing);
-        return Err(LogError::Damaged(format!("the blob {missing} is missing")));
+        return Err(StoreError::Damaged(format!("the blob {missing} is missing")));
     }
     let before = loaded.state.workspace.as_deref().unwrap_or_default().to_owned();
     let workspace = arrival.folder.unwrap_or_else(|| before.clone());
@@ -88,7 +87,7 @@ pub async fn import(
         let request = CommandRequest { id: id.clone(), expect: None, command };
         let events = decide(&loaded.state, &DecideContext::default(), Input::Command(request));
         for event in events.map_err(|why| {
-            LogError::Failed(format!("it could not be made safe to import: {why}"))
+            StoreError::Refused(format!("it could not be made safe to import: {why}"))
         })? {
             let record = seal(
                 loaded.state.seq,
@@ -107,7 +106,7 @@ pub async fn import(
         Batch { session: session.clone(), after: 0, records, inputs, blobs, listing, charge: None };
     match ports.log.append(batch).await? {
         Appended::Done => Ok(seq),
-        Appended::Conflict | Appended::Repeated(..) => Err(LogError::Failed(format!(
+        Appended::Conflict | Appended::Repeated(..) => Err(StoreError::Refused(format!(
             "session {session} already exists here; delete it first to import this one"
         ))),
     }
@@ -152,18 +151,16 @@ fn disarming(s: &State) -> Vec<Command> {
 /// # Errors
 /// If a process drives it, another session was forked from it, or the log cannot be written.
 pub async fn remove(ports: &Ports, session: &SessionId) -> Result<bool, ConnectError> {
-    let Some(_alone) = Ownership::hold(&ports.locks, session)? else {
-        let pid = Ownership::note(&ports.locks, session).map_or(0, |note| note.pid);
+    let Some(_alone) = ports.ownership.hold(session).await? else {
+        let pid = ports.ownership.owner(session).await.map_or(0, |note| note.pid);
         return Err(ConnectError::InUse { pid });
     };
     let gone = ports.log.delete(session).await?;
     if let Some(checkpoints) = &ports.checkpoints {
         checkpoints.forget(session).await.map_err(|why| {
-            LogError::Failed(format!("its checkpoints could not be deleted: {why}"))
+            StoreError::Refused(format!("its checkpoints could not be deleted: {why}"))
         })?;
     }
-    for name in ["lock", "owner", "owner.part"] {
-        let _ = std::fs::remove_file(ports.locks.join(format!("{session}.{name}")));
-    }
+    ports.ownership.forget(session).await;
     Ok(gone)
 }

@@ -1,7 +1,7 @@
 //! One writer per workspace, across sessions and processes.
 
 use dunnock_core::failpoint;
-use dunnock_core::ports::CancellationToken;
+use dunnock_ports::CancellationToken;
 use dunnock_proto::Hash;
 use std::fs::{File, TryLockError};
 use std::io;
@@ -24,13 +24,13 @@ pub(crate) async fn lock(
     halt: &CancellationToken,
     waiting: impl FnOnce(),
 ) -> io::Result<Option<Writing>> {
-    crate::own::private(locks)?;
+    crate::file_locks::private(locks)?;
     failpoint::hit("workspace.lock.before", "");
     // One lock name per folder, however the path was written.
     let folder = std::fs::canonicalize(workspace)
         .unwrap_or_else(|_| Path::new(workspace).components().collect());
     let name = Hash::of(folder.as_os_str().as_encoded_bytes()).to_string();
-    let file = crate::own::private_file(&locks.join(format!("{}.writer", &name[..32])))?;
+    let file = crate::file_locks::private_file(&locks.join(format!("{}.writer", &name[..32])))?;
     let mut waiting = Some(waiting);
     loop {
         match file.try_lock() {

@@ -9,7 +9,7 @@ use crate::request_error::{RequestError, clean};
 use crate::stream::{self, Broken, StreamReader};
 use crate::wires::{self, Outgoing};
 use dunnock_core::failpoint;
-use dunnock_core::ports::{CancellationToken, DeltaSink};
+use dunnock_ports::{CancellationToken, DeltaSink};
 use dunnock_proto::{
     Answered, At, Attempt, Delta, Failure, Hash, Message, Part, Reserved, Step, StepFailed, Stop,
     Usage,

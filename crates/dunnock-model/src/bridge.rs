@@ -11,7 +11,7 @@
 use crate::dialects::bridge::{Inbox, InboxItem, read};
 use crate::outbox::{Round, outbox};
 use dunnock_core::failpoint;
-use dunnock_core::ports::{Blob, CancellationToken, DeltaSink, ModelRequest};
+use dunnock_ports::{Blob, CancellationToken, DeltaSink, ModelRequest};
 use dunnock_proto::{
     Answered, At, Attempt, Bridge, CallPart, Delta, Failure, OutboxWritten, Part, SessionId, Step,
     StepFailed, Stop, Usage,

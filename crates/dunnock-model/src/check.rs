@@ -4,13 +4,14 @@
 //! is a [`Profile`], which every session with that model uses.
 
 use crate::ask::PromptRequest;
-use crate::client::{ModelClient, Traits, callable};
+use crate::client::{ModelClient, callable};
 use crate::dialects::{Callable, Dialect, schema};
 use crate::preamble::{BYTES_PER_TOKEN, PreambleInputs};
 use crate::profile::{EditFormat, Profile, Size};
-use crate::wires::Wire;
+use crate::traits::Traits;
+use crate::wire::Wire;
 use dunnock_core::patch::{Op, Patch};
-use dunnock_core::ports::{CancellationToken, DeltaSink};
+use dunnock_ports::{CancellationToken, DeltaSink};
 use dunnock_proto::{
     Answered, CallId, Config, Delta, Failure, Hash, Message, Part, Step, StepFailed,
 };

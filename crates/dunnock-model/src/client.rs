@@ -5,15 +5,18 @@ use crate::bridge::{self, BridgeSettings, ListFiles};
 use crate::dialects::{Callable, Dialect, plan};
 use crate::preamble::{PreambleInputs, Prompts, RecordedPreamble};
 use crate::preamble_drift::{self, PROGRAM, PROMPT, TOOLS};
-use crate::preset::{self, BRIDGE_MODEL, Preset};
-use crate::profile::{EditFormat, Profile, Profiles, Size};
+use crate::preset::{BRIDGE_MODEL, Preset};
+use crate::profile::{EditFormat, Profiles, Size};
 use crate::provider::{Provider, Quirks};
 use crate::request_error::RequestError;
+use crate::traits::Traits;
 use crate::window;
-use crate::wires::{self, Wire};
+use crate::wire::Wire;
+use crate::wires;
 use dunnock_core::Request;
-use dunnock_core::ports::{
-    Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, Summary, ToolSpec,
+use dunnock_ports::{
+    Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, RenderError, Summary,
+    SummaryError, ToolSpec,
 };
 use dunnock_proto::{
     Answered, Config, Failure, Hash, Message, Noticed, OutboxWritten, Part, Preamble, Price,
@@ -472,54 +475,6 @@ impl ModelClient {
     }
 }
 
-/// How requests to a model are written, and what it is offered.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Traits {
-    pub(crate) wire: Wire,
-    pub(crate) dialect: Dialect,
-    pub(crate) constrained: bool,
-    pub(crate) edit: EditFormat,
-    pub(crate) size: Size,
-    pub(crate) window: Option<u64>,
-    pub(crate) parallel: bool,
-    pub(crate) quirks: Quirks,
-    pub(crate) preset: Preset,
-    /// Time limit in seconds for a command of a copy-and-paste session.
-    pub(crate) timeout: u64,
-}
-
-impl Traits {
-    /// The traits of a model without a profile, from its provider's configuration.
-    pub(crate) fn of(provider: &Provider) -> Self {
-        Self {
-            wire: provider.wire,
-            dialect: Dialect::Native,
-            constrained: true,
-            edit: EditFormat::Any,
-            size: Size::Default,
-            window: provider.window,
-            parallel: true,
-            quirks: provider.quirks,
-            preset: Preset::Plain,
-            timeout: 0,
-        }
-    }
-
-    /// The tools that it is offered.
-    fn offers(&self, all: Vec<ToolSpec>) -> Vec<ToolSpec> {
-        let mut offers = self.preset.offers(all);
-        if self.preset == Preset::Plain {
-            offers.retain(|offer| Profile::offers(self.size, self.edit, &offer.tool.name));
-        }
-        offers
-    }
-
-    /// Our name for a tool that it is offered.
-    fn ours(&self, name: &str) -> String {
-        if self.preset == Preset::Planner { preset::ours(name).into() } else { name.into() }
-    }
-}
-
 pub(crate) fn callable(offers: &[ToolSpec]) -> Result<Vec<Callable>, String> {
     let one = |offer: &ToolSpec| {
         let schema = serde_json::from_str(&offer.schema).map_err(|e| e.to_string())?;
@@ -551,8 +506,8 @@ impl Model for ModelClient {
         &'a self,
         config: &'a Config,
         workspace: &'a str,
-    ) -> BoxFuture<'a, Result<(Preamble, Blob), String>> {
-        Box::pin(self.render(config, workspace))
+    ) -> BoxFuture<'a, Result<(Preamble, Blob), RenderError>> {
+        Box::pin(async move { self.render(config, workspace).await.map_err(RenderError) })
     }
 
     fn ask(
@@ -626,10 +581,10 @@ impl Model for ModelClient {
         halt: CancellationToken,
     ) -> BoxFuture<'_, Summary> {
         Box::pin(async move {
-            let mut summed =
-                Summary { text: Err(String::new()), usage: Usage::default(), broke: false };
-            summed.text = self.sum_up(&preamble, &request, halt, &mut summed).await;
-            summed
+            let none = Err(SummaryError(String::new()));
+            let mut summed = Summary { text: none, usage: Usage::default(), broke: false };
+            let text = self.sum_up(&preamble, &request, halt, &mut summed).await;
+            Summary { text: text.map_err(SummaryError), ..summed }
         })
     }
 }

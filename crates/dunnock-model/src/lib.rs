@@ -1,6 +1,6 @@
 //! The model client: providers as data, wires, dialects, streams, retries, and session preambles.
 //!
-//! [`ModelClient`] implements the [`Model`](dunnock_core::ports::Model) port. The path of a
+//! [`ModelClient`] implements the [`Model`](dunnock_ports::Model) port. The path of a
 //! request: the recorded preamble (`preamble.rs`) and the conversation as messages in a dialect
 //! (`messages.rs`) become the bytes of a wire (`wires/`), which `ask.rs` sends (retries,
 //! cancellation, errors). The response goes through `stream.rs` (framing, idle timer, size limit)
@@ -36,7 +36,9 @@ mod provider;
 mod request_error;
 mod service;
 mod stream;
+mod traits;
 mod window;
+mod wire;
 mod wires;
 mod words;
 
@@ -55,7 +57,7 @@ pub use prices_table::{PRICE_SOURCES, PRICES, PRICES_OF};
 pub use profile::{EditFormat, Profile, Profiles, Size};
 pub use provider::{Auth, KNOWN, Known, Provider, Quirks};
 pub use service::{Service, service_offers};
-pub use wires::Wire;
+pub use wire::Wire;
 
 /// Entry point for fuzzers and hostile tests: parses a whole stream that arrives in pieces.
 #[doc(hidden)]

@@ -4,13 +4,13 @@
 //! Later requests send the recorded bytes, never what the current release would render.
 
 use crate::bridge::BridgeSettings;
-use crate::client::Traits;
 use crate::dialects::{Callable, Dialect, schema};
 use crate::preset::Preset;
 use crate::profile::Size;
 use crate::provider::Quirks;
-use crate::wires::Wire;
-use dunnock_core::ports::{Blob, ToolSpec};
+use crate::traits::Traits;
+use crate::wire::Wire;
+use dunnock_ports::{Blob, ToolSpec};
 use minijinja::{UndefinedBehavior, Value, context};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;

@@ -1,7 +1,7 @@
 //! Presets: the prompts and tools of a session, chosen when it starts.
 
 use crate::dialects::plan::NAMES;
-use dunnock_core::ports::ToolSpec;
+use dunnock_ports::ToolSpec;
 use dunnock_proto::{Config, Tool};
 
 pub use dunnock_proto::BRIDGE_MODEL;

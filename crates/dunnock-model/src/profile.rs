@@ -1,7 +1,7 @@
 //! Model profiles: measured by `dunnock models check`, saved as files, used by every session.
 
 use crate::dialects::Dialect;
-use crate::wires::Wire;
+use crate::wire::Wire;
 use crate::words::words;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

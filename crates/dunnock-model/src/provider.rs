@@ -1,7 +1,7 @@
 //! Providers as data: name, address, wire, source of the key, and quirks.
 
 use crate::dialects::Dialect;
-use crate::wires::Wire;
+use crate::wire::Wire;
 use crate::words::words;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};

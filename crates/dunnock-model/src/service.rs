@@ -6,8 +6,9 @@
 
 use crate::client::ModelClient;
 use dunnock_core::Request;
-use dunnock_core::ports::{
-    Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, Summary, ToolSpec,
+use dunnock_ports::{
+    Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, RenderError, Summary,
+    ToolSpec,
 };
 use dunnock_proto::{
     Answered, CallPart, Class, Config, Part, Preamble, Recovery, Role, StepFailed, Tool,
@@ -95,7 +96,7 @@ impl Model for Service {
         &'a self,
         config: &'a Config,
         workspace: &'a str,
-    ) -> BoxFuture<'a, Result<(Preamble, Blob), String>> {
+    ) -> BoxFuture<'a, Result<(Preamble, Blob), RenderError>> {
         Box::pin(async move {
             let (mut preamble, blob) = self.0.render_preamble(config, workspace).await?;
             for tool in &mut preamble.tools {

@@ -1,7 +1,8 @@
 //! The context window of a model, as reported by its server or listed in the table.
 
 use crate::provider::Provider;
-use crate::wires::{self, Wire};
+use crate::wire::Wire;
+use crate::wires;
 use serde_json::Value;
 use std::time::Duration;
 

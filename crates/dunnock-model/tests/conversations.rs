@@ -3,8 +3,8 @@
 //! back to whom.
 
 use crate::{Asked, DOT, ask_with, client, ours, prompt, provider};
-use dunnock_core::ports::CancellationToken;
 use dunnock_model::{Dialect, ModelClient, Provider};
+use dunnock_ports::CancellationToken;
 use dunnock_proto::*;
 use dunnock_testkit::fixture;
 use dunnock_testkit::model::Say;
@@ -198,11 +198,10 @@ async fn a_request_that_does_not_fit_is_not_sent_and_the_numbers_are_told() {
     let server =
         ScriptedServer::with(vec![], Rules { window: Some(300), ..Rules::default() }).await;
     let client = speaker_on(&server, Wire::Chat, Speech::Native);
-    let refused = dunnock_core::ports::Model::render_preamble(&client, &crate::config(), "/w")
-        .await
-        .unwrap_err();
+    let refused =
+        dunnock_ports::Model::render_preamble(&client, &crate::config(), "/w").await.unwrap_err();
     assert!(
-        refused.contains("the 300-token window of script/scripted. Use --profile small"),
+        refused.0.contains("the 300-token window of script/scripted. Use --profile small"),
         "{refused}"
     );
 }

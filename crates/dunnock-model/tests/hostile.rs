@@ -2,8 +2,8 @@
 //! bounded memory, partial text kept, no call from half of one.
 
 use crate::{ask_with, client, config, ours, prompt, provider};
-use dunnock_core::ports::{CancellationToken, Model as _, ModelRequest};
 use dunnock_model::Provider;
+use dunnock_ports::{CancellationToken, Model as _, ModelRequest};
 use dunnock_proto::{Failure, Part};
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{Fault, ScriptedServer, Served};

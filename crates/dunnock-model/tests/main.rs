@@ -18,9 +18,9 @@ mod requests;
 mod slips;
 mod troubles;
 
-use dunnock_core::ports::{CancellationToken, DeltaSink, Model as _, ModelRequest, ToolSpec};
 use dunnock_core::{Request, Transcript};
 use dunnock_model::{Environment, ModelClient, PreambleInputs, Prompts, Provider, Timeouts, Wire};
+use dunnock_ports::{CancellationToken, DeltaSink, Model as _, ModelRequest, ToolSpec};
 use dunnock_proto::*;
 use dunnock_testkit::server::ScriptedServer;
 use dunnock_testkit::speech;

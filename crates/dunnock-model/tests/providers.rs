@@ -1,8 +1,8 @@
 //! Every provider of the table, against a server that looks at its address, headers and body.
 
 use crate::{Asked, ask_as, client, prompt};
-use dunnock_core::ports::CancellationToken;
 use dunnock_model::{Auth, KNOWN, Known, Provider};
+use dunnock_ports::CancellationToken;
 use dunnock_proto::Config;
 use dunnock_testkit::server::ScriptedServer;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! The exact bytes that go out, and that each request begins with the one before.
 
 use crate::{Asked, ask, ask_with, client, config, prompt, provider};
-use dunnock_core::ports::{CancellationToken, Model as _};
+use dunnock_ports::{CancellationToken, Model as _};
 use dunnock_proto::*;
 use dunnock_testkit::fixture;
 use dunnock_testkit::model::Say;
@@ -140,9 +140,11 @@ async fn a_model_that_is_not_there_is_named_before_anything_is_sent() {
         let config = Config { model: model.into(), ..Config::default() };
         client.render_preamble(&config, "/w").await.unwrap_err()
     };
-    assert!(refuse("other/x").await.contains("there is no provider \"other\"; use one of script"));
-    assert!(refuse("plain").await.contains("use provider/model"));
-    assert!(refuse("script/").await.contains("names no model"));
+    assert!(
+        refuse("other/x").await.0.contains("there is no provider \"other\"; use one of script")
+    );
+    assert!(refuse("plain").await.0.contains("use provider/model"));
+    assert!(refuse("script/").await.0.contains("names no model"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -161,7 +163,7 @@ async fn a_summary_is_asked_of_the_same_model_without_tools() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_head_of_the_first_release_is_asked_as_it_was() {
-    use dunnock_core::ports::ModelRequest;
+    use dunnock_ports::ModelRequest;
     let server = ScriptedServer::start(vec![]).await;
     let client = client(provider(&server.base_url(), None));
     let preamble = r#"{"v":1,"model":"script/scripted","system":"Be good.","tools":[{"type":"function","function":{"name":"shell","description":"Runs.","parameters":{"type":"object"}}}]}"#;

@@ -1,9 +1,9 @@
 //! Mistakes that were made once, each named by what went wrong.
 
 use crate::{ask_with, client, ours, prompt, provider};
-use dunnock_core::ports::CancellationToken;
 use dunnock_model::dialects::Callable;
 use dunnock_model::{Dialect, Provider, Quirks, Wire as Ours, read_pieces};
+use dunnock_ports::CancellationToken;
 use dunnock_proto::*;
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{Fault, ScriptedServer, Served};
@@ -326,7 +326,7 @@ async fn a_configured_field_was_sent_twice() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_elsewhere_was_left_to_its_own_small_window() {
-    use dunnock_core::ports::Model as _;
+    use dunnock_ports::Model as _;
     // Nobody answers there; the window is set all the same.
     let one = Provider {
         wire: ours(Wire::Ollama),

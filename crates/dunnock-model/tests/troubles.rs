@@ -2,7 +2,7 @@
 //! help, stopped at once (R8).
 
 use crate::{Asked, Seen, ask, ask_as, ask_with, client, config, patience, prompt, provider};
-use dunnock_core::ports::CancellationToken;
+use dunnock_ports::CancellationToken;
 use dunnock_proto::*;
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{Fault, Rules, ScriptedServer, Served};

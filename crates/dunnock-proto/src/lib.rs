@@ -18,6 +18,7 @@ mod question;
 mod record;
 mod settings;
 mod text;
+mod usage;
 
 pub use command::{Command, CommandRequest, Refused, RewindTo, Scope};
 pub use event::Event;
@@ -34,3 +35,4 @@ pub use settings::{
     Preamble, Price, Recovery, Role, Rule, Sandbox, Source, Tool,
 };
 pub use text::count;
+pub use usage::Usage;

@@ -3,8 +3,8 @@
 //! It runs the same loop on a log in memory. The caller's history is condensed and put before the
 //! prompt.
 
-use crate::App;
 use crate::answer::{ApiError, BODY_TIME, LONGEST, json, whole};
+use crate::app::App;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;

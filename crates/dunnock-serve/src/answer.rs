@@ -61,14 +61,17 @@ impl From<ConnectError> for ApiError {
             ConnectError::Silent { .. }
             | ConnectError::InUse { .. }
             | ConnectError::Mismatch { .. } => StatusCode::CONFLICT,
-            ConnectError::Log(_) | ConnectError::Folder(_) => StatusCode::SERVICE_UNAVAILABLE,
+            ConnectError::Store(_)
+            | ConnectError::Ownership(_)
+            | ConnectError::Ports(_)
+            | ConnectError::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self(status, error.to_string())
     }
 }
 
-impl From<dunnock_core::ports::LogError> for ApiError {
-    fn from(error: dunnock_core::ports::LogError) -> Self {
+impl From<dunnock_ports::StoreError> for ApiError {
+    fn from(error: dunnock_ports::StoreError) -> Self {
         Self(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
     }
 }

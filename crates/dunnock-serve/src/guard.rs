@@ -6,15 +6,12 @@
 //! page knows, and an Origin if it changes something (403); a body is JSON (415) and not too large
 //! (413).
 
-use crate::App;
 use crate::answer::{ApiError, LONGEST, SHORT, too_long};
+use crate::app::App;
+use crate::peer::{Peer, TOKEN};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use std::net::SocketAddr;
-
-/// The header with the page's token, sent with every request of our page.
-pub(crate) const TOKEN: HeaderName = HeaderName::from_static("x-dunnock-token");
 
 /// Paths that need no authentication: one page without user data, and the login.
 const OPEN: &[(&str, Method)] =
@@ -26,30 +23,6 @@ fn is_open(path: &str, method: &Method) -> bool {
     let part =
         path.starts_with(crate::assets::FOLDER) && matches!(*method, Method::GET | Method::HEAD);
     part || OPEN.iter().any(|(open, by)| *open == path && by == method)
-}
-
-/// The two ends of a connection.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer {
-    /// The address that was connected to.
-    pub(crate) at: SocketAddr,
-    /// The client's address.
-    pub(crate) from: SocketAddr,
-}
-
-impl Peer {
-    /// The name of our cookie. Cookies are not separated by port, so the port is in the name.
-    pub(crate) fn cookie(self) -> String {
-        format!("dunnock_{}", self.at.port())
-    }
-
-    fn is_ours(self, host: &str) -> bool {
-        let (ip, port) = (self.at.ip(), self.at.port());
-        let names = [SocketAddr::new(ip, port).to_string(), format!("localhost:{port}")];
-        let local = ip.is_loopback();
-        let own = |name: &String| name == host && (local || !name.starts_with("localhost"));
-        names.iter().any(own) || (port == 80 && ip.to_string() == host)
-    }
 }
 
 /// How a caller is authenticated.

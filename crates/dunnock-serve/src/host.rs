@@ -1,10 +1,11 @@
 //! What only the surrounding program knows: settings, folders, checkpoints, models.
 
-use crate::start::Start;
 use dunnock_core::State;
-use dunnock_core::ports::BoxFuture;
 use dunnock_engine::Ports;
-use dunnock_proto::{Config, ConfigPatch, Price, RewindTo, Rule, Scope, Seq, SessionId};
+use dunnock_ports::BoxFuture;
+use dunnock_proto::{
+    Config, ConfigPatch, Isolation, Mode, Price, RewindTo, Rule, Scope, Seq, SessionId,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -121,4 +122,40 @@ pub struct Change {
     pub how: String,
     /// A unified diff, or one line if there is none.
     pub diff: String,
+}
+
+/// The defaults for a new session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Start {
+    /// The server's version.
+    pub version: String,
+    /// The folder's full path.
+    pub workspace: String,
+    /// The folder, shortened for display.
+    pub folder: String,
+    /// Its git branch, if it is a repository.
+    pub branch: Option<String>,
+    /// How commands are confined here.
+    pub isolation: Isolation,
+    /// The model that would be used, if any.
+    pub model: Option<String>,
+    /// The approval mode.
+    pub mode: Mode,
+    /// Notes for the user about the folder.
+    pub notes: Vec<String>,
+    /// What to do if there is no model.
+    pub missing: Vec<String>,
+    /// The user's own commands.
+    pub commands: Vec<CustomCommand>,
+}
+
+/// A user-defined command, from a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CustomCommand {
+    /// The name without the slash.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The prompt that is sent; `$ARGS` stands for the text after the command.
+    pub text: String,
 }

@@ -4,7 +4,7 @@
 //! Read `guard.rs` first: no request reaches a route without passing it. `routes_table.rs` lists
 //! every route; the router and the OpenAPI document are built from it. `net.rs` accepts
 //! connections, `keys.rs` authenticates, `sessions.rs` and `live.rs` serve single sessions,
-//! `feed.rs` pushes the overview of all sessions, `agent.rs` is the stateless service, `assets.rs`
+//! `overview.rs` and `feed.rs` push the overview of all sessions, `agent.rs` is the stateless service, `assets.rs`
 //! the web app. What only the surrounding program knows (settings, folders, checkpoints) comes
 //! through [`Host`].
 //!
@@ -14,6 +14,7 @@
 
 mod agent;
 mod answer;
+mod app;
 mod assets;
 mod feed;
 mod guard;
@@ -23,6 +24,7 @@ mod live;
 mod login;
 mod net;
 mod openapi;
+mod overview;
 mod peer;
 mod recent;
 mod routes_table;
@@ -34,26 +36,7 @@ mod strict;
 
 pub use agent::{AgentAnswer, AgentRequest, HistoryEntry};
 pub use assets::has_web_app;
-pub use host::{Change, Changes, Host, Once, Point, Refusal, UndoPreview};
+pub use host::{Change, Changes, CustomCommand, Host, Once, Point, Refusal, Start, UndoPreview};
 pub use keys::{Keys, Password};
 pub use net::{Server, serve};
 pub use openapi::document as openapi;
-pub use start::{CustomCommand, Start};
-
-use dunnock_engine::SessionPool;
-use std::sync::Arc;
-
-/// Shared state of all request handlers.
-#[derive(Clone)]
-pub(crate) struct App {
-    pub(crate) pool: Arc<SessionPool>,
-    pub(crate) host: Arc<dyn Host>,
-    pub(crate) keys: Arc<Keys>,
-    pub(crate) recent: Arc<recent::Recent>,
-    pub(crate) briefs: Arc<feed::OverviewCache>,
-    /// Limits open live channels.
-    pub(crate) lives: Arc<tokio::sync::Semaphore>,
-    /// Limits concurrent calls of the stateless service.
-    pub(crate) calls: Arc<tokio::sync::Semaphore>,
-    pub(crate) stopped: tokio::sync::watch::Receiver<bool>,
-}

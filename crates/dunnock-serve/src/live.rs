@@ -4,9 +4,8 @@
 //! and everything as it happens. The client sends [`Up`]. One message is one JSON object. A client
 //! that reconnects with the last event it has misses nothing.
 
-use crate::App;
 use crate::answer::{ApiError, Query};
-use crate::net::stop;
+use crate::app::{App, stop};
 use crate::sessions::id;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, State};

@@ -1,8 +1,8 @@
 //! Browser login: exchanges a one-time code or a password for a cookie.
 
-use crate::App;
 use crate::answer::{ApiError, Json, SmallJson, json};
-use crate::guard::{Peer, TOKEN};
+use crate::app::App;
+use crate::peer::{Peer, TOKEN};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};

@@ -1,9 +1,12 @@
 //! Accepts connections, with limits on number and time, and puts the guard before the routes.
 
 use crate::answer::ApiError;
-use crate::guard::{Caller, Peer, authorize, sealed};
+use crate::app::{App, stop};
+use crate::guard::{Caller, authorize, sealed};
+use crate::host::Host;
 use crate::keys::Keys;
-use crate::{App, Host, routes_table};
+use crate::peer::Peer;
+use crate::routes_table;
 use axum::body::Body;
 use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -74,11 +77,6 @@ pub fn serve(
         tokio::spawn(accept(listener, app.clone(), router.clone(), room.clone(), stopped.clone()))
     };
     Server { stop, pool, tasks: listeners.into_iter().map(task).collect() }
-}
-
-/// Waits until the server stops.
-pub(crate) async fn stop(stopped: &mut watch::Receiver<bool>) {
-    let _ = stopped.wait_for(|stop| *stop).await;
 }
 
 async fn accept(

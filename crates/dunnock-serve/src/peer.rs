@@ -1,6 +1,35 @@
-//! Finds the user that owns a local connection, as the kernel reports it.
+//! The two ends of a connection, and the user that owns a local one, as the kernel reports it.
 
+use axum::http::HeaderName;
 use std::net::{IpAddr, SocketAddr};
+
+/// The header with the page's token, sent with every request of our page.
+pub(crate) const TOKEN: HeaderName = HeaderName::from_static("x-dunnock-token");
+
+/// The two ends of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer {
+    /// The address that was connected to.
+    pub(crate) at: SocketAddr,
+    /// The client's address.
+    pub(crate) from: SocketAddr,
+}
+
+impl Peer {
+    /// The name of our cookie. Cookies are not separated by port, so the port is in the name.
+    pub(crate) fn cookie(self) -> String {
+        format!("dunnock_{}", self.at.port())
+    }
+
+    /// Whether a `Host` header names the address that was connected to.
+    pub(crate) fn is_ours(self, host: &str) -> bool {
+        let (ip, port) = (self.at.ip(), self.at.port());
+        let names = [SocketAddr::new(ip, port).to_string(), format!("localhost:{port}")];
+        let local = ip.is_loopback();
+        let own = |name: &String| name == host && (local || !name.starts_with("localhost"));
+        names.iter().any(own) || (port == 80 && ip.to_string() == host)
+    }
+}
 
 /// An address in the format of `/proc/net/tcp` and `tcp6`: 32-bit words in native byte order.
 fn written(at: SocketAddr) -> String {

@@ -3,9 +3,9 @@
 //! Invariant: a cached state is a fold over events of exactly this log; the hash chain proves it,
 //! and anything else is read again.
 
-use dunnock_core::ports::{Log, LogError};
 use dunnock_core::{State, apply};
 use dunnock_engine::load;
+use dunnock_ports::{Store, StoreError};
 use dunnock_proto::{Decoded, Hash, Need, Record, SessionId};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -29,9 +29,9 @@ impl Recent {
     /// The session's current state.
     pub(crate) async fn state(
         &self,
-        log: &dyn Log,
+        log: &dyn Store,
         session: &SessionId,
-    ) -> Result<State, LogError> {
+    ) -> Result<State, StoreError> {
         let mut known = match self.take(session) {
             Some(known) => catch_up(log, known).await?,
             None => None,
@@ -45,7 +45,7 @@ impl Recent {
             });
         }
         let Some(known) = known else {
-            return Err(LogError::Failed(format!("there is no session {session}")));
+            return Err(StoreError::NoSession(session.clone()));
         };
         let state = known.state.clone();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,9 +65,9 @@ impl Recent {
 
 /// Applies the events written since; `None` if they do not continue this chain.
 async fn catch_up(
-    log: &dyn Log,
+    log: &dyn Store,
     mut known: FoldedSession,
-) -> Result<Option<FoldedSession>, LogError> {
+) -> Result<Option<FoldedSession>, StoreError> {
     let (session, from) = (known.session.clone(), known.state.seq);
     let mut follows = true;
     let each = &mut |record: Record| {

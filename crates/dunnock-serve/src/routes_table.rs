@@ -1,9 +1,9 @@
 //! Every route, listed once: the router and the OpenAPI document are both built from this table.
 
-use crate::App;
 use crate::agent::{self, AgentAnswer, AgentRequest};
 use crate::answer::ErrorBody;
-use crate::{assets, feed, live, login, openapi, rules, session_files, sessions, start};
+use crate::app::App;
+use crate::{assets, feed, live, login, openapi, overview, rules, session_files, sessions, start};
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
 use dunnock_proto::CommandRequest;
@@ -167,7 +167,7 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "/api/feed",
         about: "An overview of all sessions, as a WebSocket. The server sends Overview when it \
                 changes.",
-        good: (101, Some(of::<feed::Overview>)),
+        good: (101, Some(of::<overview::Overview>)),
         bad: &[(426, of::<ErrorBody>), LATER],
         handler: || get(feed::feed),
         ..PLAIN

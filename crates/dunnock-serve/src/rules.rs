@@ -1,8 +1,8 @@
 //! Saved rules, which apply to every session: what the user allows without asking, and what they
 //! deny.
 
-use crate::App;
 use crate::answer::{ApiError, Json, json};
+use crate::app::App;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;

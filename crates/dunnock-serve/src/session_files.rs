@@ -1,7 +1,7 @@
 //! Data around a session: files to mention, changes, rewind points, blobs.
 
-use crate::App;
 use crate::answer::{ApiError, Json, Query, json};
+use crate::app::App;
 use crate::host::Point;
 use crate::sessions::id;
 use axum::extract::{Path, State};
@@ -201,7 +201,7 @@ pub(crate) async fn picture(
     if !app.host.is_picture(&bytes) {
         return Err(bad("the image is not a PNG, JPEG, GIF or WebP file"));
     }
-    let blob = dunnock_core::ports::Blob::new(bytes);
+    let blob = dunnock_ports::Blob::new(bytes);
     app.pool.log().keep(&session, &blob).await?;
     Ok(json(StatusCode::CREATED, &StoredImage { hash: blob.hash }))
 }

@@ -1,13 +1,13 @@
 //! Lists, searches, creates and reads sessions, and sends them commands.
 
-use crate::App;
 use crate::answer::{ApiError, Json, Query, json};
+use crate::app::App;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use dunnock_core::State as Session;
-use dunnock_core::ports::Listed;
 use dunnock_engine::{Connection, create, submit_offline};
+use dunnock_ports::Listed;
 use dunnock_proto::{
     At, Command, CommandRequest, ConfigPatch, Hash, InputId, QuestionId, QuestionKind,
     QuestionView, Record, Refused, Seq, SessionId,
@@ -417,7 +417,7 @@ pub(crate) async fn read(
         }
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
-            () = crate::net::stop(&mut stopped) => break,
+            () = crate::app::stop(&mut stopped) => break,
         }
     }
     Ok(json(StatusCode::OK, &app.view(&session, query.from, limit).await?))

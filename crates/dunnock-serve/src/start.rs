@@ -1,11 +1,11 @@
 //! What a page needs before there is a session: the folder, the models, the user's own commands.
 
-use crate::App;
 use crate::answer::{ApiError, Query, json};
+use crate::app::App;
+use crate::host::Start;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use dunnock_proto::{Isolation, Mode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,42 +19,6 @@ const FOLDERS: usize = 20;
 pub(crate) struct StartQuery {
     /// The folder; by default the one in which the server was started.
     workspace: Option<String>,
-}
-
-/// The defaults for a new session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Start {
-    /// The server's version.
-    pub version: String,
-    /// The folder's full path.
-    pub workspace: String,
-    /// The folder, shortened for display.
-    pub folder: String,
-    /// Its git branch, if it is a repository.
-    pub branch: Option<String>,
-    /// How commands are confined here.
-    pub isolation: Isolation,
-    /// The model that would be used, if any.
-    pub model: Option<String>,
-    /// The approval mode.
-    pub mode: Mode,
-    /// Notes for the user about the folder.
-    pub notes: Vec<String>,
-    /// What to do if there is no model.
-    pub missing: Vec<String>,
-    /// The user's own commands.
-    pub commands: Vec<CustomCommand>,
-}
-
-/// A user-defined command, from a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct CustomCommand {
-    /// The name without the slash.
-    pub name: String,
-    /// What it does.
-    pub description: String,
-    /// The prompt that is sent; `$ARGS` stands for the text after the command.
-    pub text: String,
 }
 
 /// The defaults for a new session, and other folders to choose from.

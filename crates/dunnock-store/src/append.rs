@@ -1,9 +1,9 @@
 //! Compare-and-append: events, inputs, blobs, the session list and the ledger in one transaction.
 
 use crate::blobs::{AS_IT_IS, DEFLATED, SMALL, packed};
-use crate::open::{Sqlite, Writer, classify, failed, lock};
+use crate::sqlite::{Sqlite, Waiting, Writer, classify, failed, lock};
 use dunnock_core::failpoint;
-use dunnock_core::ports::{Appended, Batch, Blob, Charge, LogError};
+use dunnock_ports::{Appended, Batch, Blob, Charge, StoreError};
 use dunnock_proto::{Body, Need, Record, SessionId};
 use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 use tokio::sync::oneshot;
@@ -11,20 +11,14 @@ use tokio::sync::oneshot;
 /// Events per INSERT statement; longer batches take several.
 const ROWS: usize = 16;
 
-/// A batch waiting to be written, and the channel for its result.
-pub(crate) struct Waiting {
-    batch: Batch,
-    tell: oneshot::Sender<Result<Appended, LogError>>,
-}
-
-fn gone() -> LogError {
-    LogError::Unsure("the writing task ended unexpectedly".into())
+fn gone() -> StoreError {
+    StoreError::Unsure("the writing task ended unexpectedly".into())
 }
 
 /// The result, if there is one yet. If the sender is gone, the outcome is unknown.
 fn try_result(
-    reply: &mut oneshot::Receiver<Result<Appended, LogError>>,
-) -> Option<Result<Appended, LogError>> {
+    reply: &mut oneshot::Receiver<Result<Appended, StoreError>>,
+) -> Option<Result<Appended, StoreError>> {
     match reply.try_recv() {
         Ok(end) => Some(end),
         Err(oneshot::error::TryRecvError::Closed) => Some(Err(gone())),
@@ -38,7 +32,7 @@ const TOGETHER: usize = 64;
 impl Sqlite {
     /// Writes a batch. The task that gets the writer writes for all that wait: many sessions share
     /// one sync, and a single one does not wait.
-    pub(crate) async fn write_batch(&self, batch: Batch) -> Result<Appended, LogError> {
+    pub(crate) async fn write_batch(&self, batch: Batch) -> Result<Appended, StoreError> {
         for blob in &batch.blobs {
             self.keep_large(blob)?;
         }
@@ -80,7 +74,7 @@ impl Sqlite {
     async fn write_share(&self, mut writer: Writer<'_>, share: Vec<Waiting>) {
         // A session, and with it a blob's file, may have been deleted since. From here on, with the
         // lock held, none can be.
-        let mut share: Vec<(Waiting, Result<Appended, LogError>)> = share
+        let mut share: Vec<(Waiting, Result<Appended, StoreError>)> = share
             .into_iter()
             .map(|one| {
                 let lost = |b: &&Blob| b.len() > SMALL && !self.blob_path(b.hash).exists();
@@ -93,7 +87,7 @@ impl Sqlite {
             if let Body::Text(text) = &record.body { text.len() as u64 } else { 0 }
         };
         let size = share.iter().flat_map(|(one, _)| &one.batch.records).map(size).sum();
-        let mut fine: Vec<&mut (Waiting, Result<Appended, LogError>)> =
+        let mut fine: Vec<&mut (Waiting, Result<Appended, StoreError>)> =
             share.iter_mut().filter(|(_, end)| end.is_ok()).collect();
         let ends = match fine.as_slice() {
             [_, _, ..] => together(&mut writer, fine.iter().map(|(one, _)| &one.batch)).await,
@@ -101,7 +95,7 @@ impl Sqlite {
         };
         match ends {
             Some(ends) => {
-                if ends.iter().any(|end| matches!(end, Err(LogError::Full(_)))) {
+                if ends.iter().any(|end| matches!(end, Err(StoreError::Full(_)))) {
                     writer.checkpoint_wal_now(&self.dir).await;
                 }
                 fine.iter_mut().zip(ends).for_each(|(one, end)| one.1 = end);
@@ -113,15 +107,15 @@ impl Sqlite {
                 for (one, end) in fine {
                     // If the disk was full for one batch, it is full for the next.
                     *end = match &full {
-                        Some(full) => Err(LogError::clone(full)),
+                        Some(full) => Err(StoreError::clone(full)),
                         None => self.alone(&mut writer, &one.batch).await,
                     };
                     full = full
-                        .or_else(|| end.clone().err().filter(|e| matches!(e, LogError::Full(_))));
+                        .or_else(|| end.clone().err().filter(|e| matches!(e, StoreError::Full(_))));
                 }
             }
         }
-        if share.iter().any(|(_, end)| matches!(end, Err(LogError::Unsure(_)))) {
+        if share.iter().any(|(_, end)| matches!(end, Err(StoreError::Unsure(_)))) {
             writer.abandon();
         }
         drop(writer);
@@ -131,43 +125,45 @@ impl Sqlite {
         }
     }
 
-    async fn alone(&self, writer: &mut Writer<'_>, batch: &Batch) -> Result<Appended, LogError> {
+    async fn alone(&self, writer: &mut Writer<'_>, batch: &Batch) -> Result<Appended, StoreError> {
         writer.connected(&self.dir).await?;
         let end = transact(writer, batch).await;
         match &end {
-            Err(LogError::Unsure(_)) => writer.abandon(),
+            Err(StoreError::Unsure(_)) => writer.abandon(),
             // Checkpointing the write-ahead log may free space.
-            Err(LogError::Full(_)) => writer.checkpoint_wal_now(&self.dir).await,
+            Err(StoreError::Full(_)) => writer.checkpoint_wal_now(&self.dir).await,
             _ => {}
         }
         end
     }
 
-    pub(crate) async fn keep_blob(&self, session: &SessionId, blob: &Blob) -> Result<(), LogError> {
+    pub(crate) async fn keep_blob(
+        &self,
+        session: &SessionId,
+        blob: &Blob,
+    ) -> Result<(), StoreError> {
         let mut writer = self.writer().await?;
         self.keep_large(blob)?;
         let conn = writer.conn()?;
         let row = sqlx::query("SELECT no FROM sessions WHERE id = ?1")
             .bind(session.as_str())
             .fetch_optional(&mut *conn);
-        let row = row
-            .await
-            .map_err(classify)?
-            .ok_or_else(|| LogError::Failed("there is no such session".into()))?;
+        let row =
+            row.await.map_err(classify)?.ok_or_else(|| StoreError::NoSession(session.clone()))?;
         keep_small(conn, row.try_get("no").map_err(classify)?, blob).await
     }
 }
 
 /// Each statement is a round trip to SQLite's thread, so the usual append makes two: one that
 /// updates the session's row, and one that writes the events and commits.
-async fn transact(writer: &mut Writer<'_>, batch: &Batch) -> Result<Appended, LogError> {
+async fn transact(writer: &mut Writer<'_>, batch: &Batch) -> Result<Appended, StoreError> {
     writer.begun();
     let conn = writer.conn()?;
     let end = write(conn, batch, "BEGIN IMMEDIATE", "COMMIT").await;
     let end = match end {
         // A failed commit may have taken effect. With any other error (disk full, damage) its
         // frames were not written, or never reached: nothing was committed.
-        Err(Broke::AtTheEnd(LogError::Failed(why))) => Err(LogError::Unsure(why)),
+        Err(Broke::AtTheEnd(StoreError::Failed(why))) => Err(StoreError::Unsure(why)),
         Err(Broke::AtTheEnd(known) | Broke::Before(known)) => Err(known),
         Ok(end) => Ok(end),
     };
@@ -199,7 +195,7 @@ async fn back(writer: &mut Writer<'_>) {
 async fn together<'a>(
     writer: &mut Writer<'_>,
     batches: impl Iterator<Item = &'a Batch>,
-) -> Option<Vec<Result<Appended, LogError>>> {
+) -> Option<Vec<Result<Appended, StoreError>>> {
     writer.begun();
     let ends = match each(writer.conn().ok()?, batches).await {
         Some(ends) => ends,
@@ -218,8 +214,8 @@ async fn together<'a>(
         // One batch's result may depend on what another wrote, so all are uncertain.
         Err(error) => {
             let error = match classify(error) {
-                LogError::Failed(why) => LogError::Unsure(why),
-                known @ (LogError::Full(_) | LogError::Damaged(_) | LogError::Unsure(_)) => known,
+                StoreError::Failed(why) => StoreError::Unsure(why),
+                known => known,
             };
             back(writer).await;
             Some(ends.iter().map(|_| Err(error.clone())).collect())
@@ -246,12 +242,12 @@ async fn each<'a>(
 
 /// Where a write failed: only a failure at the end is uncertain.
 enum Broke {
-    Before(LogError),
-    AtTheEnd(LogError),
+    Before(StoreError),
+    AtTheEnd(StoreError),
 }
 
-impl From<LogError> for Broke {
-    fn from(error: LogError) -> Self {
+impl From<StoreError> for Broke {
+    fn from(error: StoreError) -> Self {
         Self::Before(error)
     }
 }
@@ -303,7 +299,7 @@ async fn take_row(
     conn: &mut SqliteConnection,
     batch: &Batch,
     begin: &str,
-) -> Result<Option<i64>, LogError> {
+) -> Result<Option<i64>, StoreError> {
     let Some(last) = batch.records.last() else { return Ok(None) };
     let listing = &batch.listing;
     let sql = if batch.after == 0 {
@@ -368,7 +364,7 @@ async fn insert(
 async fn repeated_or_conflict(
     conn: &mut SqliteConnection,
     batch: &Batch,
-) -> Result<Appended, LogError> {
+) -> Result<Appended, StoreError> {
     for (id, _) in &batch.inputs {
         let sql = "SELECT inputs.seq FROM inputs JOIN sessions USING (no) WHERE sessions.id = ?1 \
                    AND inputs.id = ?2";
@@ -385,7 +381,7 @@ async fn repeated_or_conflict(
     Ok(Appended::Conflict)
 }
 
-async fn charge_day(conn: &mut SqliteConnection, charge: Charge) -> Result<Appended, LogError> {
+async fn charge_day(conn: &mut SqliteConnection, charge: Charge) -> Result<Appended, StoreError> {
     let sql = if charge.version == 0 {
         "INSERT INTO ledger (day, micros, version) VALUES (?1, max(0, ?2), 1) ON CONFLICT (day) DO \
          NOTHING"
@@ -401,7 +397,7 @@ async fn charge_day(conn: &mut SqliteConnection, charge: Charge) -> Result<Appen
     Ok(if done.rows_affected() == 1 { Appended::Done } else { Appended::Conflict })
 }
 
-async fn keep_small(conn: &mut SqliteConnection, no: i64, blob: &Blob) -> Result<(), LogError> {
+async fn keep_small(conn: &mut SqliteConnection, no: i64, blob: &Blob) -> Result<(), StoreError> {
     let bytes = match &blob.file {
         _ if blob.len() > SMALL => None,
         Some(file) => Some(fs_err::read(file.path()).map_err(failed)?),

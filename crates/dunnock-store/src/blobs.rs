@@ -3,9 +3,9 @@
 //! Invariant: a large blob's file is complete and synced before the event that refers to it. A file
 //! that no event refers to was left by a crash and may be deleted.
 
-use crate::open::{Sqlite, classify, failed};
+use crate::sqlite::{Sqlite, classify, failed};
 use dunnock_core::failpoint;
-use dunnock_core::ports::{Blob, LogError};
+use dunnock_ports::{Blob, StoreError};
 use dunnock_proto::Hash;
 use sqlx::Row;
 use std::io::{Read as _, Write as _};
@@ -37,7 +37,7 @@ pub(crate) fn packed(bytes: Vec<u8>) -> Result<Vec<u8>, Vec<u8>> {
 }
 
 /// Decodes stored bytes; `size` is their original length.
-pub(crate) fn plain(codec: i64, size: i64, stored: Vec<u8>) -> Result<Vec<u8>, LogError> {
+pub(crate) fn plain(codec: i64, size: i64, stored: Vec<u8>) -> Result<Vec<u8>, StoreError> {
     match codec {
         AS_IT_IS => return Ok(stored),
         DEFLATED => {}
@@ -48,7 +48,7 @@ pub(crate) fn plain(codec: i64, size: i64, stored: Vec<u8>) -> Result<Vec<u8>, L
     let mut reader = flate2::read::DeflateDecoder::new(stored.as_slice()).take(size);
     reader
         .read_to_end(&mut bytes)
-        .map_err(|e| LogError::Damaged(format!("a blob cannot be decompressed: {e}")))?;
+        .map_err(|e| StoreError::Damaged(format!("a blob cannot be decompressed: {e}")))?;
     Ok(bytes)
 }
 
@@ -99,7 +99,7 @@ impl Sqlite {
     }
 
     /// Writes, syncs, renames, and syncs the folder; only then may an event refer to the blob.
-    pub(crate) fn keep_large(&self, blob: &Blob) -> Result<(), LogError> {
+    pub(crate) fn keep_large(&self, blob: &Blob) -> Result<(), StoreError> {
         if blob.len() <= SMALL {
             return Ok(());
         }
@@ -147,13 +147,13 @@ impl Sqlite {
         failpoint::hit("store.file.after", "");
         done.map_err(|e| match e.kind() {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                LogError::Full(e.to_string())
+                StoreError::Full(e.to_string())
             }
             _ => failed(e),
         })
     }
 
-    pub(crate) async fn read_blob(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, LogError> {
+    pub(crate) async fn read_blob(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
         let mut slot = self.reader().await?;
         let Some(conn) = slot.as_mut() else { return Ok(None) };
         let sql = "SELECT codec, bytes, size FROM blobs WHERE hash = ?1";
@@ -166,7 +166,7 @@ impl Sqlite {
             None => fs_err::read(self.blob_path(hash)).map_err(failed)?.into(),
         };
         if Hash::of(&bytes) != hash {
-            return Err(LogError::Damaged(format!("blob {hash} does not match its hash")));
+            return Err(StoreError::Damaged(format!("blob {hash} does not match its hash")));
         }
         Ok(Some(bytes))
     }

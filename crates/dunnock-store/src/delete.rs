@@ -5,9 +5,9 @@
 //! still held; a crash in between leaves a file that no event refers to, never an event whose file
 //! is missing.
 
-use crate::open::{Sqlite, classify};
+use crate::sqlite::{Sqlite, classify};
 use dunnock_core::failpoint;
-use dunnock_core::ports::LogError;
+use dunnock_ports::StoreError;
 use dunnock_proto::{Decoded, Event, Hash, Record, SessionId};
 use sqlx::{Row, SqliteConnection};
 
@@ -19,14 +19,8 @@ pub(crate) fn branched_off(first: &Record) -> Option<SessionId> {
     }
 }
 
-pub(crate) fn has_branch(branch: &SessionId) -> LogError {
-    LogError::Failed(format!(
-        "session {branch} was forked from it and needs its history; delete that one first"
-    ))
-}
-
 impl Sqlite {
-    pub(crate) async fn forget(&self, session: &SessionId) -> Result<bool, LogError> {
+    pub(crate) async fn forget(&self, session: &SessionId) -> Result<bool, StoreError> {
         let mut writer = self.writer().await?;
         let conn = writer.conn()?;
         // Overwrite deleted data, in the tables and in the full-text index.
@@ -50,8 +44,8 @@ impl Sqlite {
         if let Err(error) = sqlx::query("COMMIT").execute(&mut *conn).await {
             writer.abandon();
             return Err(match classify(error) {
-                LogError::Failed(why) => LogError::Unsure(why),
-                known @ (LogError::Full(_) | LogError::Damaged(_) | LogError::Unsure(_)) => known,
+                StoreError::Failed(why) => StoreError::Unsure(why),
+                known => known,
             });
         }
         failpoint::hit("store.delete.after", "");
@@ -72,7 +66,7 @@ impl Sqlite {
 async fn remove(
     conn: &mut SqliteConnection,
     session: &SessionId,
-) -> Result<Option<Vec<Hash>>, LogError> {
+) -> Result<Option<Vec<Hash>>, StoreError> {
     let row = sqlx::query("SELECT no FROM sessions WHERE id = ?1")
         .bind(session.as_str())
         .fetch_optional(&mut *conn)
@@ -90,8 +84,8 @@ async fn remove(
     if let Some(branch) = branch {
         let id: String = branch.try_get(0).map_err(classify)?;
         return Err(id.parse().map_or_else(
-            |_| LogError::Damaged(format!("{id} is not an id")),
-            |id| has_branch(&id),
+            |_| StoreError::Damaged(format!("{id} is not an id")),
+            StoreError::Forked,
         ));
     }
     let only = "SELECT mine.hash FROM blob_uses AS mine

@@ -1,8 +1,8 @@
 //! Stores the logs and blobs of sessions.
 //!
 //! [`Sqlite`] is the real store: one database for all projects. [`Memory`] serves the stateless
-//! service and tests. Both pass the same contract (`tests/contract.rs`), which uses only the
-//! [`Log`](dunnock_core::ports::Log) port, so that it can be run against another store unchanged.
+//! service and tests. Both pass the same contract (`dunnock_testkit::store_contract`), which uses only
+//! the [`Store`](dunnock_ports::Store) ports, so that it can be run against another store unchanged.
 //!
 //! Invariant: an append is all or nothing, and durable once it is reported. Invariant: stored
 //! events are never rewritten.
@@ -16,7 +16,9 @@ mod open;
 mod salvage;
 mod schema;
 mod search;
+mod sqlite;
 
 pub use memory::Memory;
-pub use open::{Opened, Sqlite};
+pub use open::Opened;
 pub use salvage::Salvaged;
+pub use sqlite::Sqlite;

@@ -1,8 +1,9 @@
 //! Implements the log: reads events and lists here, writes in `append.rs`, deletes in `delete.rs`.
 
-use crate::open::{Sqlite, classify, failed};
-use dunnock_core::ports::{
-    Appended, Batch, Blob, BoxFuture, Ledger, Listed, Log, LogError, SearchHit,
+use crate::sqlite::{Sqlite, classify, failed};
+use dunnock_ports::{
+    Appended, Batch, Blob, Blobs, BoxFuture, Catalogue, DayTotal, EventLog, Ledger, Listed,
+    SearchHit, StoreError,
 };
 use dunnock_proto::{At, Body, Envelope, Hash, InputId, Need, Record, Seq, SessionId};
 use sqlx::sqlite::SqliteRow;
@@ -13,8 +14,8 @@ use std::task::Poll;
 /// Events fetched at once, so that long logs are read in bounded memory.
 pub(crate) const PAGE: i64 = 256;
 
-impl Log for Sqlite {
-    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, LogError>> {
+impl EventLog for Sqlite {
+    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, StoreError>> {
         Box::pin(self.write_batch(batch))
     }
 
@@ -23,7 +24,7 @@ impl Log for Sqlite {
         session: &'a SessionId,
         after: Seq,
         each: &'a mut (dyn FnMut(Record) -> bool + Send),
-    ) -> BoxFuture<'a, Result<(), LogError>> {
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
@@ -36,19 +37,11 @@ impl Log for Sqlite {
         })
     }
 
-    fn tidy(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.shrink())
-    }
-
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, LogError>> {
-        Box::pin(self.forget(session))
-    }
-
     fn answered<'a>(
         &'a self,
         session: &'a SessionId,
         input: &'a InputId,
-    ) -> BoxFuture<'a, Result<Option<Seq>, LogError>> {
+    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
@@ -65,23 +58,83 @@ impl Log for Sqlite {
         })
     }
 
+    fn tip<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, StoreError>> {
+        Box::pin(async move {
+            let mut slot = self.reader().await?;
+            let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
+            let sql = "SELECT seq, chain FROM sessions WHERE id = ?1";
+            let row = sqlx::query(sql)
+                .bind(session.as_str())
+                .fetch_optional(conn)
+                .await
+                .map_err(classify)?;
+            let Some(row) = row else { return Ok(None) };
+            let chain: &[u8] = row.try_get(1).map_err(classify)?;
+            let seq: i64 = row.try_get(0).map_err(classify)?;
+            Ok(Some((seq.cast_unsigned(), chain.try_into().map(Hash).map_err(damaged)?)))
+        })
+    }
+
+    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.forget(session))
+    }
+
+    fn tidy(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.shrink())
+    }
+
+    fn reopen(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            *self.write.lock().await = None;
+            *self.read.lock().await = None;
+            self.writer().await.map(drop)?;
+            self.reader().await.map(drop)
+        })
+    }
+}
+
+impl Blobs for Sqlite {
     fn keep<'a>(
         &'a self,
         session: &'a SessionId,
         blob: &'a Blob,
-    ) -> BoxFuture<'a, Result<(), LogError>> {
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(self.keep_blob(session, blob))
     }
 
-    fn blob(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Arc<[u8]>>, LogError>> {
+    fn blob(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Arc<[u8]>>, StoreError>> {
         Box::pin(self.read_blob(hash))
     }
 
+    fn uses<'a>(
+        &'a self,
+        session: &'a SessionId,
+        blob: Hash,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            let mut slot = self.reader().await?;
+            let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
+            let sql = "SELECT 1 FROM blob_uses JOIN sessions USING (no) WHERE sessions.id = ?1 \
+                       AND hash = ?2";
+            let row = sqlx::query(sql)
+                .bind(session.as_str())
+                .bind(blob.0.to_vec())
+                .fetch_optional(conn)
+                .await;
+            Ok(row.map_err(classify)?.is_some())
+        })
+    }
+}
+
+impl Catalogue for Sqlite {
     fn list<'a>(
         &'a self,
         workspace: Option<&'a str>,
         limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<Listed>, LogError>> {
+    ) -> BoxFuture<'a, Result<Vec<Listed>, StoreError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
@@ -104,7 +157,7 @@ impl Log for Sqlite {
     fn listed<'a>(
         &'a self,
         session: &'a SessionId,
-    ) -> BoxFuture<'a, Result<Option<Listed>, LogError>> {
+    ) -> BoxFuture<'a, Result<Option<Listed>, StoreError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
@@ -115,26 +168,7 @@ impl Log for Sqlite {
         })
     }
 
-    fn uses<'a>(
-        &'a self,
-        session: &'a SessionId,
-        blob: Hash,
-    ) -> BoxFuture<'a, Result<bool, LogError>> {
-        Box::pin(async move {
-            let mut slot = self.reader().await?;
-            let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
-            let sql = "SELECT 1 FROM blob_uses JOIN sessions USING (no) WHERE sessions.id = ?1 \
-                       AND hash = ?2";
-            let row = sqlx::query(sql)
-                .bind(session.as_str())
-                .bind(blob.0.to_vec())
-                .fetch_optional(conn)
-                .await;
-            Ok(row.map_err(classify)?.is_some())
-        })
-    }
-
-    fn find<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<SessionId>, LogError>> {
+    fn find<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<SessionId>, StoreError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
@@ -147,27 +181,10 @@ impl Log for Sqlite {
         })
     }
 
-    fn tip<'a>(
+    fn index<'a>(
         &'a self,
-        session: &'a SessionId,
-    ) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, LogError>> {
-        Box::pin(async move {
-            let mut slot = self.reader().await?;
-            let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
-            let sql = "SELECT seq, chain FROM sessions WHERE id = ?1";
-            let row = sqlx::query(sql)
-                .bind(session.as_str())
-                .fetch_optional(conn)
-                .await
-                .map_err(classify)?;
-            let Some(row) = row else { return Ok(None) };
-            let chain: &[u8] = row.try_get(1).map_err(classify)?;
-            let seq: i64 = row.try_get(0).map_err(classify)?;
-            Ok(Some((seq.cast_unsigned(), chain.try_into().map(Hash).map_err(damaged)?)))
-        })
-    }
-
-    fn index<'a>(&'a self, session: Option<&'a SessionId>) -> BoxFuture<'a, Result<u64, LogError>> {
+        session: Option<&'a SessionId>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
         Box::pin(self.bring_index_up_to_date(session))
     }
 
@@ -175,32 +192,25 @@ impl Log for Sqlite {
         &'a self,
         words: &'a str,
         limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<SearchHit>, LogError>> {
+    ) -> BoxFuture<'a, Result<Vec<SearchHit>, StoreError>> {
         Box::pin(self.find_words(words, limit))
     }
+}
 
-    fn ledger(&self, day: i64) -> BoxFuture<'_, Result<Ledger, LogError>> {
+impl Ledger for Sqlite {
+    fn day_total(&self, day: i64) -> BoxFuture<'_, Result<DayTotal, StoreError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
             let row = sqlx::query("SELECT micros, version FROM ledger WHERE day = ?1")
                 .bind(day)
                 .fetch_optional(conn);
-            let Some(row) = row.await.map_err(classify)? else { return Ok(Ledger::default()) };
+            let Some(row) = row.await.map_err(classify)? else { return Ok(DayTotal::default()) };
             let version: i64 = row.try_get(1).map_err(classify)?;
-            Ok(Ledger {
+            Ok(DayTotal {
                 micros: row.try_get(0).map_err(classify)?,
                 version: version.cast_unsigned(),
             })
-        })
-    }
-
-    fn reopen(&self) -> BoxFuture<'_, Result<(), LogError>> {
-        Box::pin(async move {
-            *self.write.lock().await = None;
-            *self.read.lock().await = None;
-            self.writer().await.map(drop)?;
-            self.reader().await.map(drop)
         })
     }
 }
@@ -209,7 +219,7 @@ impl Log for Sqlite {
 pub(crate) async fn number(
     conn: &mut SqliteConnection,
     id: &SessionId,
-) -> Result<Option<(i64, Seq)>, LogError> {
+) -> Result<Option<(i64, Seq)>, StoreError> {
     let row = sqlx::query("SELECT no, seq FROM sessions WHERE id = ?1")
         .bind(id.as_str())
         .fetch_optional(conn)
@@ -231,12 +241,12 @@ pub(crate) async fn read_events(
     last: Seq,
     page: i64,
     each: &mut (dyn FnMut(Record) -> bool + Send),
-) -> Result<(), LogError> {
+) -> Result<(), StoreError> {
     let mut at = after;
     let mut page_of = if at < last { Some(fetch(conn, no, at, last, page).await?) } else { None };
     while let Some(row) = page_of.take() {
         let Some(text) = row.try_get::<Option<&str>, _>(0).map_err(classify)? else {
-            return Err(LogError::Damaged(format!("{} of {last} events are missing", last - at)));
+            return Err(StoreError::Damaged(format!("{} of {last} events are missing", last - at)));
         };
         // Events have no gaps, so the next page is known: SQLite's thread fetches it while this one
         // is parsed.
@@ -261,7 +271,7 @@ pub(crate) async fn read_events(
             }
         }
         if at != upto {
-            return Err(LogError::Damaged(format!("the event after {at} is missing")));
+            return Err(StoreError::Damaged(format!("the event after {at} is missing")));
         }
         page_of = match (ready, next) {
             (Some(row), _) => Some(row?),
@@ -278,7 +288,7 @@ async fn fetch(
     after: Seq,
     last: Seq,
     page: i64,
-) -> Result<SqliteRow, LogError> {
+) -> Result<SqliteRow, StoreError> {
     let sql = "SELECT group_concat(seq || x'1f' || at || x'1f' || cause || x'1f' || kind || x'1f' \
                || v || x'1f' ||
                    must || x'1f' || hex(prev) || x'1f' || coalesce(hex(erased), '') || x'1f' || \
@@ -312,7 +322,7 @@ fn record(line: &str) -> Option<Record> {
     Some(Record { envelope, body })
 }
 
-fn listed(row: &SqliteRow) -> Result<Listed, LogError> {
+fn listed(row: &SqliteRow) -> Result<Listed, StoreError> {
     let number = |n: usize| row.try_get::<i64, _>(n).map_err(classify);
     let text = |n: usize| row.try_get::<String, _>(n).map_err(classify);
     Ok(Listed {
@@ -327,6 +337,6 @@ fn listed(row: &SqliteRow) -> Result<Listed, LogError> {
     })
 }
 
-pub(crate) fn damaged(error: impl std::fmt::Display) -> LogError {
-    LogError::Damaged(error.to_string())
+pub(crate) fn damaged(error: impl std::fmt::Display) -> StoreError {
+    StoreError::Damaged(error.to_string())
 }

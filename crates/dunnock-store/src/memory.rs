@@ -1,9 +1,10 @@
 //! A store in memory: for the stateless service, and as the reference model in the contract tests.
 
-use crate::delete::{branched_off, has_branch};
+use crate::delete::branched_off;
 use crate::search::text_of;
-use dunnock_core::ports::{
-    Appended, Batch, Blob, BoxFuture, Ledger, Listed, Log, LogError, SearchHit,
+use dunnock_ports::{
+    Appended, Batch, Blob, Blobs, BoxFuture, Catalogue, DayTotal, EventLog, Ledger, Listed,
+    SearchHit, StoreError,
 };
 use dunnock_proto::{At, Hash, InputId, Record, Seq, SessionId};
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +18,7 @@ pub struct Memory(Mutex<Inner>);
 struct Inner {
     sessions: BTreeMap<SessionId, Session>,
     blobs: HashMap<Hash, Arc<[u8]>>,
-    ledger: BTreeMap<i64, Ledger>,
+    ledger: BTreeMap<i64, DayTotal>,
     made: u64,
 }
 
@@ -27,7 +28,7 @@ struct Session {
     records: Vec<Record>,
     inputs: HashMap<InputId, Seq>,
     blobs: Vec<Hash>,
-    listing: dunnock_core::ports::Listing,
+    listing: dunnock_ports::Listing,
 }
 
 impl Memory {
@@ -84,8 +85,8 @@ impl Inner {
     }
 }
 
-impl Log for Memory {
-    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, LogError>> {
+impl EventLog for Memory {
+    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, StoreError>> {
         Box::pin(async move { Ok(self.inner().append(batch)) })
     }
 
@@ -94,7 +95,7 @@ impl Log for Memory {
         session: &'a SessionId,
         after: Seq,
         each: &'a mut (dyn FnMut(Record) -> bool + Send),
-    ) -> BoxFuture<'a, Result<(), LogError>> {
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let records: Vec<Record> = match self.inner().sessions.get(session) {
                 Some(s) => s
@@ -118,38 +119,87 @@ impl Log for Memory {
         &'a self,
         session: &'a SessionId,
         input: &'a InputId,
-    ) -> BoxFuture<'a, Result<Option<Seq>, LogError>> {
+    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
         Box::pin(async move {
             Ok(self.inner().sessions.get(session).and_then(|s| s.inputs.get(input)).copied())
         })
     }
 
+    fn tip<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, StoreError>> {
+        Box::pin(async move {
+            let inner = self.inner();
+            let last = inner.sessions.get(session).and_then(|s| s.records.last());
+            Ok(last.map(|r| (r.envelope.seq, r.chain())))
+        })
+    }
+
+    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            let mut inner = self.inner();
+            let branched = |(id, s): (&SessionId, &Session)| {
+                let from = s.records.first().and_then(branched_off);
+                (from.as_ref() == Some(session)).then(|| id.clone())
+            };
+            if let Some(branch) = inner.sessions.iter().find_map(branched) {
+                return Err(StoreError::Forked(branch));
+            }
+            let Some(gone) = inner.sessions.remove(session) else { return Ok(false) };
+            for hash in gone.blobs {
+                if !inner.sessions.values().any(|s| s.blobs.contains(&hash)) {
+                    inner.blobs.remove(&hash);
+                }
+            }
+            Ok(true)
+        })
+    }
+
+    fn reopen(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { Ok(()) })
+    }
+}
+
+impl Blobs for Memory {
     fn keep<'a>(
         &'a self,
         session: &'a SessionId,
         blob: &'a Blob,
-    ) -> BoxFuture<'a, Result<(), LogError>> {
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let mut inner = self.inner();
             let known = inner
                 .sessions
                 .get_mut(session)
-                .ok_or_else(|| LogError::Failed("no such session".into()))?;
+                .ok_or_else(|| StoreError::NoSession(session.clone()))?;
             known.blobs.push(blob.hash);
             inner.blobs.insert(blob.hash, blob.bytes.clone());
             Ok(())
         })
     }
 
-    fn blob(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Arc<[u8]>>, LogError>> {
+    fn blob(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Arc<[u8]>>, StoreError>> {
         Box::pin(async move { Ok(self.inner().blobs.get(&hash).cloned()) })
     }
 
+    fn uses<'a>(
+        &'a self,
+        session: &'a SessionId,
+        blob: Hash,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            Ok(self.inner().sessions.get(session).is_some_and(|s| s.blobs.contains(&blob)))
+        })
+    }
+}
+
+impl Catalogue for Memory {
     fn list<'a>(
         &'a self,
         workspace: Option<&'a str>,
         limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<Listed>, LogError>> {
+    ) -> BoxFuture<'a, Result<Vec<Listed>, StoreError>> {
         Box::pin(async move {
             let inner = self.inner();
             let mut rows: Vec<_> = inner.sessions.iter().collect();
@@ -169,16 +219,7 @@ impl Log for Memory {
         })
     }
 
-    fn uses<'a>(
-        &'a self,
-        session: &'a SessionId,
-        blob: Hash,
-    ) -> BoxFuture<'a, Result<bool, LogError>> {
-        Box::pin(async move {
-            Ok(self.inner().sessions.get(session).is_some_and(|s| s.blobs.contains(&blob)))
-        })
-    }
-    fn find<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<SessionId>, LogError>> {
+    fn find<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<SessionId>, StoreError>> {
         Box::pin(async move {
             let inner = self.inner();
             Ok(inner
@@ -191,18 +232,7 @@ impl Log for Memory {
         })
     }
 
-    fn tip<'a>(
-        &'a self,
-        session: &'a SessionId,
-    ) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, LogError>> {
-        Box::pin(async move {
-            let inner = self.inner();
-            let last = inner.sessions.get(session).and_then(|s| s.records.last());
-            Ok(last.map(|r| (r.envelope.seq, r.chain())))
-        })
-    }
-
-    fn index<'a>(&'a self, _: Option<&'a SessionId>) -> BoxFuture<'a, Result<u64, LogError>> {
+    fn index<'a>(&'a self, _: Option<&'a SessionId>) -> BoxFuture<'a, Result<u64, StoreError>> {
         Box::pin(async move { Ok(0) })
     }
 
@@ -210,7 +240,7 @@ impl Log for Memory {
         &'a self,
         words: &'a str,
         limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<SearchHit>, LogError>> {
+    ) -> BoxFuture<'a, Result<Vec<SearchHit>, StoreError>> {
         Box::pin(async move {
             let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
             let inner = self.inner();
@@ -229,32 +259,10 @@ impl Log for Memory {
             Ok(found.take(limit as usize).collect())
         })
     }
+}
 
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, LogError>> {
-        Box::pin(async move {
-            let mut inner = self.inner();
-            let branched = |(id, s): (&SessionId, &Session)| {
-                let from = s.records.first().and_then(branched_off);
-                (from.as_ref() == Some(session)).then(|| id.clone())
-            };
-            if let Some(branch) = inner.sessions.iter().find_map(branched) {
-                return Err(has_branch(&branch));
-            }
-            let Some(gone) = inner.sessions.remove(session) else { return Ok(false) };
-            for hash in gone.blobs {
-                if !inner.sessions.values().any(|s| s.blobs.contains(&hash)) {
-                    inner.blobs.remove(&hash);
-                }
-            }
-            Ok(true)
-        })
-    }
-
-    fn ledger(&self, day: i64) -> BoxFuture<'_, Result<Ledger, LogError>> {
+impl Ledger for Memory {
+    fn day_total(&self, day: i64) -> BoxFuture<'_, Result<DayTotal, StoreError>> {
         Box::pin(async move { Ok(self.inner().ledger.get(&day).copied().unwrap_or_default()) })
-    }
-
-    fn reopen(&self) -> BoxFuture<'_, Result<(), LogError>> {
-        Box::pin(async move { Ok(()) })
     }
 }

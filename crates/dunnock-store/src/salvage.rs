@@ -5,9 +5,9 @@
 
 use crate::blobs::plain;
 use crate::log::read_events;
-use crate::open::{DAMAGED, NAME, Sqlite, classify, connect, failed};
-use dunnock_core::ports::{Batch, Listing, Log, LogError};
+use crate::sqlite::{DAMAGED, NAME, Sqlite, classify, connect, failed};
 use dunnock_core::{State, Status, apply};
+use dunnock_ports::{Batch, EventLog as _, Listing, StoreError};
 use dunnock_proto::{Body, Decoded, Event, Hash, Need, Record, SessionId, verify_chain};
 use sqlx::{Connection, Row};
 use std::collections::BTreeSet;
@@ -44,7 +44,7 @@ pub(crate) fn unfinished(dir: &Path) -> bool {
 /// Moves the damaged database aside and builds a new one from what can be read. The marker names
 /// the destination before anything moves, and the new database appears by one rename: if
 /// interrupted anywhere, the next start continues from there.
-pub(crate) async fn rebuild(dir: &Path, why: &str) -> Result<Salvaged, LogError> {
+pub(crate) async fn rebuild(dir: &Path, why: &str) -> Result<Salvaged, StoreError> {
     let kept_in = set_aside(dir)?;
     let mut salvaged = Salvaged { why: why.into(), kept_in: kept_in.clone(), whole: 0, partly: 0 };
     let fresh = dir.join("salvage");
@@ -91,7 +91,7 @@ pub(crate) async fn rebuild(dir: &Path, why: &str) -> Result<Salvaged, LogError>
 }
 
 /// Moves the database aside, or finds where an earlier start has moved it.
-fn set_aside(dir: &Path) -> Result<PathBuf, LogError> {
+fn set_aside(dir: &Path) -> Result<PathBuf, StoreError> {
     let note = fs_err::read_to_string(dir.join(DAMAGED)).unwrap_or_default();
     let mut place = dir.join(note.trim());
     if note.trim().is_empty() {
@@ -151,7 +151,7 @@ async fn carry_blobs(
     no: i64,
     id: &SessionId,
     mut wanted: BTreeSet<Hash>,
-) -> Result<u64, LogError> {
+) -> Result<u64, StoreError> {
     let used =
         sqlx::query("SELECT hash FROM blob_uses WHERE no = ?1").bind(no).fetch_all(&mut *old).await;
     for row in used.unwrap_or_default() {
@@ -198,7 +198,7 @@ async fn carry_blobs(
     Ok(lost)
 }
 
-async fn carry_ledger(old: &mut sqlx::SqliteConnection, store: &Sqlite) -> Result<(), LogError> {
+async fn carry_ledger(old: &mut sqlx::SqliteConnection, store: &Sqlite) -> Result<(), StoreError> {
     let rows = sqlx::query("SELECT day, micros, version FROM ledger")
         .fetch_all(&mut *old)
         .await
@@ -241,7 +241,11 @@ async fn sessions(conn: &mut sqlx::SqliteConnection) -> Vec<(i64, SessionId, u64
     }
 }
 
-async fn carry(store: &Sqlite, session: &SessionId, records: Vec<Record>) -> Result<(), LogError> {
+async fn carry(
+    store: &Sqlite,
+    session: &SessionId,
+    records: Vec<Record>,
+) -> Result<(), StoreError> {
     let mut s = State::default();
     for record in &records {
         match record.decode() {

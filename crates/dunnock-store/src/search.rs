@@ -2,8 +2,8 @@
 //! inside an append.
 
 use crate::log::{PAGE, damaged, read_events};
-use crate::open::{Sqlite, classify, failed};
-use dunnock_core::ports::{LogError, SearchHit};
+use crate::sqlite::{Sqlite, classify, failed};
+use dunnock_ports::{SearchHit, StoreError};
 use dunnock_proto::{Decoded, Event, Part, Record, SessionId};
 use sqlx::Row;
 
@@ -14,7 +14,7 @@ impl Sqlite {
     pub(crate) async fn bring_index_up_to_date(
         &self,
         session: Option<&SessionId>,
-    ) -> Result<u64, LogError> {
+    ) -> Result<u64, StoreError> {
         let behind: Vec<i64> = {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
@@ -36,7 +36,7 @@ impl Sqlite {
     }
 
     /// Lets writers in between transactions.
-    async fn index_one(&self, no: i64) -> Result<u64, LogError> {
+    async fn index_one(&self, no: i64) -> Result<u64, StoreError> {
         let mut done = 0;
         loop {
             let mut writer = self.writer().await?;
@@ -91,7 +91,7 @@ impl Sqlite {
         &self,
         words: &str,
         limit: u32,
-    ) -> Result<Vec<SearchHit>, LogError> {
+    ) -> Result<Vec<SearchHit>, StoreError> {
         // Quote each word, so that what the user types is never parsed as query syntax.
         let quoted: Vec<String> =
             words.split_whitespace().map(|w| format!("\"{}\"", w.replace('"', "\"\""))).collect();

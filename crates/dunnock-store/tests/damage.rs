@@ -1,9 +1,11 @@
 //! R5: a damaged database never keeps anybody from starting, and nothing false is read from it.
 
-use crate::contract::{Writer, read, said, session};
-use dunnock_core::ports::{Appended, Blob, Log, LogError};
+use dunnock_ports::{
+    Appended, Blob, Blobs as _, Catalogue as _, EventLog as _, Ledger as _, StoreError,
+};
 use dunnock_proto::{Hash, SessionId, verify_chain};
 use dunnock_store::Sqlite;
+use dunnock_testkit::store_contract::{Writer, read, said, session};
 use std::path::Path;
 
 const NAME: &str = "dunnock.db";
@@ -21,7 +23,7 @@ async fn make(dir: &Path) -> Vec<(SessionId, Hash)> {
             if round == 0 {
                 batch.blobs = vec![blob(n, 5000), blob(n, 1_100_000)];
                 let version = u64::from(n);
-                batch.charge = Some(dunnock_core::ports::Charge { day: 1, micros: 10, version });
+                batch.charge = Some(dunnock_ports::Charge { day: 1, micros: 10, version });
             }
             assert_eq!(store.append(batch).await, Ok(Appended::Done));
         }
@@ -53,7 +55,7 @@ async fn use_it(dir: &Path, tips: &[(SessionId, Hash)], tally: &mut Tally, what:
     for start in 0..3 {
         let opened = match Sqlite::open(dir).await {
             Ok(opened) => opened,
-            Err(LogError::Failed(why)) if why.contains("later release") => {
+            Err(StoreError::Failed(why)) if why.contains("later release") => {
                 tally.refused += 1;
                 return;
             }
@@ -170,7 +172,7 @@ async fn a_database_of_a_later_release_is_left_alone() {
     sqlx::query(later).execute(&mut conn).await.unwrap();
     sqlx::Connection::close(conn).await.unwrap();
     let before = std::fs::read(dir.path().join(NAME)).unwrap();
-    let Err(LogError::Failed(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else {
+    let Err(StoreError::Failed(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else {
         panic!("it was opened")
     };
     assert!(why.contains("later release") && why.contains("--data-dir"), "{why}");
@@ -185,14 +187,14 @@ async fn a_database_of_a_development_build_is_named_and_left_alone() {
     sqlx::query("ALTER TABLE events RENAME TO facts").execute(&mut conn).await.unwrap();
     sqlx::Connection::close(conn).await.unwrap();
     let before = std::fs::read(dir.path().join(NAME)).unwrap();
-    let Err(LogError::Failed(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else {
+    let Err(StoreError::Failed(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else {
         panic!("it was opened")
     };
     assert!(why.contains("development build") && why.contains("--data-dir"), "{why}");
     assert_eq!(std::fs::read(dir.path().join(NAME)).unwrap(), before, "it was touched");
     // Nor is it set aside as damaged.
     std::fs::write(dir.path().join("damaged"), b"").unwrap();
-    let Err(LogError::Failed(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else {
+    let Err(StoreError::Failed(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else {
         panic!("it was rebuilt")
     };
     assert!(why.contains("development build"), "{why}");
@@ -222,10 +224,10 @@ async fn a_rebuild_keeps_blobs_and_ledger_and_waits_for_others() {
         let again: dunnock_proto::InputId = "nosuch".parse().unwrap();
         assert_eq!(opened.store.answered(id, &again).await, Ok(None));
     }
-    assert_eq!(opened.store.ledger(1).await.unwrap().micros, 120);
+    assert_eq!(opened.store.day_total(1).await.unwrap().micros, 120);
     // While this process uses it, another start does not move it away.
     std::fs::write(dir.path().join("damaged"), b"").unwrap();
-    let Err(LogError::Damaged(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else {
+    let Err(StoreError::StoreDamaged(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else {
         panic!("it was moved under a user")
     };
     assert!(why.contains("end the other dunnock processes"), "{why}");

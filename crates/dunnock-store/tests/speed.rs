@@ -1,8 +1,8 @@
 //! Durable appends beside a bare loop with the same pragmas, in one run.
 
-use crate::contract::{Writer, said, session};
-use dunnock_core::ports::{Appended, Log};
+use dunnock_ports::{Appended, EventLog as _};
 use dunnock_store::Sqlite;
+use dunnock_testkit::store_contract::{Writer, said, session};
 use dunnock_testkit::timing;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! A keeper of files that only counts.
 
-use dunnock_core::ports::{BoxFuture, Checkpoints, RestorePlan, Restored};
+use dunnock_ports::{BoxFuture, Checkpoints, FilesError, RestorePlan, Restored};
 use dunnock_proto::{Checkpointed, Seq, SessionId, Tree};
 
 /// Names a tree after the event that asked for it.
@@ -12,10 +12,10 @@ impl Checkpoints for ScriptedFiles {
             Checkpointed { tree: Some(Tree(format!("tree-{mark}"))), mark, note: None }
         })
     }
-    fn restore<'a>(&'a self, back: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, String>> {
+    fn restore<'a>(&'a self, back: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, FilesError>> {
         Box::pin(async move { Ok(Restored { tree: back.to.clone(), note: None }) })
     }
-    fn forget<'a>(&'a self, _: &'a SessionId) -> BoxFuture<'a, Result<(), String>> {
+    fn forget<'a>(&'a self, _: &'a SessionId) -> BoxFuture<'a, Result<(), FilesError>> {
         Box::pin(async { Ok(()) })
     }
 }

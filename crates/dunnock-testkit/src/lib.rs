@@ -19,6 +19,7 @@ pub mod ordinary;
 pub mod scenario;
 pub mod server;
 pub mod speech;
+pub mod store_contract;
 pub mod timing;
 pub mod tools;
 pub mod web;

@@ -1,8 +1,8 @@
 //! A model that says what its script says.
 
 use dunnock_core::Request;
-use dunnock_core::ports::{
-    Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, Summary,
+use dunnock_ports::{
+    Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, RenderError, Summary,
 };
 use dunnock_proto::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -142,10 +142,10 @@ impl Model for ScriptedModel {
         &'a self,
         config: &'a Config,
         workspace: &'a str,
-    ) -> BoxFuture<'a, Result<(Preamble, Blob), String>> {
+    ) -> BoxFuture<'a, Result<(Preamble, Blob), RenderError>> {
         Box::pin(async move {
             if config.model.starts_with("broken/") {
-                return Err("no such model".into());
+                return Err(RenderError("no such model".into()));
             }
             let blob = Blob::new(format!("You are {} in {workspace}.", config.model).into_bytes());
             let preamble = Preamble {

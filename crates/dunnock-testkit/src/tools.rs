@@ -1,7 +1,7 @@
 //! Tools that leave a trace: every start of a call is one line in a file, so that a doubled effect
 //! cannot hide.
 
-use dunnock_core::ports::{Blob, BoxFuture, CancellationToken, DeltaSink, ToolCall, Tools};
+use dunnock_ports::{Blob, BoxFuture, CancellationToken, DeltaSink, ToolCall, Tools};
 use dunnock_proto::{Delta, Finished, Outcome};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 use crate::files::ScriptedFiles;
 use crate::model::ScriptedModel;
 use crate::tools::ScriptedTools;
-use dunnock_core::ports::Log;
-use dunnock_engine::{Ports, SystemClock};
+use dunnock_engine::{FileLocks, Ports, SystemClock};
+use dunnock_ports::Store;
 use dunnock_proto::{Config, Decoded, Event, Isolation, Seq, SessionId};
 use dunnock_store::{Memory, Sqlite};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub fn in_memory(dir: &Path, model: Arc<ScriptedModel>) -> Ports {
 
 /// A world on a given log.
 #[must_use]
-pub fn on(log: Arc<dyn Log>, dir: &Path, model: Arc<ScriptedModel>) -> Ports {
+pub fn on(log: Arc<dyn Store>, dir: &Path, model: Arc<ScriptedModel>) -> Ports {
     Ports {
         log,
         model,
@@ -32,8 +32,8 @@ pub fn on(log: Arc<dyn Log>, dir: &Path, model: Arc<ScriptedModel>) -> Ports {
         files: None,
         checkpoints: Some(Arc::new(ScriptedFiles)),
         clock: Arc::new(SystemClock),
+        ownership: Arc::new(FileLocks::new(dir.join("locks"), dir.join("run"), "test")),
         locks: dir.join("locks"),
-        runtime: dir.join("run"),
         level: Isolation::A,
         app: "test".into(),
         day_budget: None,
@@ -53,7 +53,7 @@ pub fn config() -> Config {
 }
 
 /// Every event of a session that this release knows.
-pub async fn facts(log: &dyn Log, session: &SessionId) -> Vec<(Seq, Event)> {
+pub async fn facts(log: &dyn Store, session: &SessionId) -> Vec<(Seq, Event)> {
     let mut facts = Vec::new();
     log.read(session, 0, &mut |record| {
         if let Decoded::Known(event) = record.decode() {

@@ -1,8 +1,8 @@
 //! R3, R17, R25: a log that is full, doubtful or late, and a clock that jumps.
 
 use crate::sessions::{Run, play};
-use dunnock_core::ports::*;
 use dunnock_engine::Clock;
+use dunnock_ports::*;
 use dunnock_proto::*;
 use dunnock_store::Memory;
 use dunnock_testkit::scenario::{NAMES, Scenario};
@@ -24,30 +24,15 @@ enum Fault {
 
 /// A log that goes wrong at one append.
 struct Faulty {
-    inner: Memory,
+    inner: Arc<Memory>,
     at: u64,
     fault: Fault,
     appends: AtomicU64,
     left: AtomicI64,
 }
 
-impl Log for Faulty {
-    fn uses<'a>(
-        &'a self,
-        session: &'a SessionId,
-        blob: Hash,
-    ) -> BoxFuture<'a, Result<bool, LogError>> {
-        self.inner.uses(session, blob)
-    }
-    fn keep<'a>(
-        &'a self,
-        session: &'a SessionId,
-        blob: &'a Blob,
-    ) -> BoxFuture<'a, Result<(), LogError>> {
-        self.inner.keep(session, blob)
-    }
-
-    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, LogError>> {
+impl EventLog for Faulty {
+    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, StoreError>> {
         Box::pin(async move {
             let n = self.appends.fetch_add(1, Ordering::SeqCst);
             if n < self.at || self.left.fetch_sub(1, Ordering::SeqCst) <= 0 || batch.after == 0 {
@@ -56,10 +41,10 @@ impl Log for Faulty {
             match self.fault {
                 Fault::WroteUnsure => {
                     self.inner.append(batch).await?;
-                    Err(LogError::Unsure("the disk said no".into()))
+                    Err(StoreError::Unsure("the disk said no".into()))
                 }
-                Fault::LostUnsure => Err(LogError::Unsure("the disk said no".into())),
-                Fault::Full => Err(LogError::Full("no space left on device".into())),
+                Fault::LostUnsure => Err(StoreError::Unsure("the disk said no".into())),
+                Fault::Full => Err(StoreError::Full("no space left on device".into())),
                 Fault::Conflict => {
                     let (mut last, mut chain) = (0, Hash::ZERO);
                     self.inner
@@ -85,69 +70,60 @@ impl Log for Faulty {
             }
         })
     }
+
     fn read<'a>(
         &'a self,
         session: &'a SessionId,
         after: Seq,
         each: &'a mut (dyn FnMut(Record) -> bool + Send),
-    ) -> BoxFuture<'a, Result<(), LogError>> {
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.inner.read(session, after, each)
     }
+
     fn answered<'a>(
         &'a self,
         session: &'a SessionId,
         input: &'a InputId,
-    ) -> BoxFuture<'a, Result<Option<Seq>, LogError>> {
+    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
         self.inner.answered(session, input)
     }
-    fn blob(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Arc<[u8]>>, LogError>> {
-        self.inner.blob(hash)
-    }
-    fn list<'a>(
-        &'a self,
-        workspace: Option<&'a str>,
-        limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<Listed>, LogError>> {
-        self.inner.list(workspace, limit)
-    }
-    fn find<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<SessionId>, LogError>> {
-        self.inner.find(prefix)
-    }
+
     fn tip<'a>(
         &'a self,
         session: &'a SessionId,
-    ) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, LogError>> {
+    ) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, StoreError>> {
         self.inner.tip(session)
     }
-    fn index<'a>(&'a self, session: Option<&'a SessionId>) -> BoxFuture<'a, Result<u64, LogError>> {
-        self.inner.index(session)
-    }
-    fn search<'a>(
-        &'a self,
-        words: &'a str,
-        limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<SearchHit>, LogError>> {
-        self.inner.search(words, limit)
-    }
-    fn delete<'a>(&'a self, s: &'a SessionId) -> BoxFuture<'a, Result<bool, LogError>> {
+
+    fn delete<'a>(&'a self, s: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.inner.delete(s)
     }
-    fn ledger(&self, day: i64) -> BoxFuture<'_, Result<Ledger, LogError>> {
-        self.inner.ledger(day)
-    }
-    fn reopen(&self) -> BoxFuture<'_, Result<(), LogError>> {
+
+    fn reopen(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         self.inner.reopen()
     }
 }
 
-/// The run, how many appends it took, and whether the fault struck.
+impl Faulty {
+    /// A store whose log is this one; its other parts work.
+    fn store(self: &Arc<Self>) -> Arc<dyn Store> {
+        Arc::new(StoreParts {
+            log: self.clone(),
+            blobs: self.inner.clone(),
+            catalogue: self.inner.clone(),
+            ledger: self.inner.clone(),
+        })
+    }
+}
+
+/// A scenario with a fault at one append: the run, the number of appends, and whether it struck.
 async fn with_fault(name: &str, fault: Fault, at: u64) -> (Run, u64, bool) {
     let dir = tempfile::tempdir().unwrap();
     let scenario = Scenario::named(name);
     let left = AtomicI64::new(if fault == Fault::Full { 3 } else { 1 });
     let log =
-        Arc::new(Faulty { inner: Memory::default(), at, fault, appends: AtomicU64::new(0), left });
-    let ports = worlds::on(log.clone(), dir.path(), scenario.model());
+        Arc::new(Faulty { inner: Arc::default(), at, fault, appends: AtomicU64::new(0), left });
+    let ports = worlds::on(log.store(), dir.path(), scenario.model());
     let run = play(ports, dir.path(), &scenario).await;
     let struck = log.left.load(Ordering::SeqCst) <= 0;
     (run, log.appends.load(Ordering::SeqCst), struck)
@@ -236,14 +212,14 @@ async fn opening_a_session_on_a_full_disk_says_so_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let scenario = Scenario::named("plain");
     let left = AtomicI64::new(1000);
-    let log = Faulty {
-        inner: Memory::default(),
+    let log = Arc::new(Faulty {
+        inner: Arc::default(),
         at: 1,
         fault: Fault::Full,
         appends: AtomicU64::new(0),
         left,
-    };
-    let ports = worlds::on(Arc::new(log), dir.path(), scenario.model());
+    });
+    let ports = worlds::on(log.store(), dir.path(), scenario.model());
     let session = dunnock_engine::create(&ports, "/w", scenario.config.clone()).await.unwrap();
     let opened = tokio::time::timeout(
         std::time::Duration::from_secs(5),

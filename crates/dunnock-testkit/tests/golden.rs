@@ -1,7 +1,7 @@
 //! R20: databases of every release so far are opened by this one. `DUNNOCK_NEW_GOLDEN_LOG=1` writes
 //! the one of this release.
 
-use dunnock_core::ports::Log;
+use dunnock_ports::{Catalogue as _, Store};
 use dunnock_proto::SessionId;
 use dunnock_store::Sqlite;
 use dunnock_testkit::scenario::{NAMES, Scenario};
@@ -46,7 +46,7 @@ async fn describe(dir: &Path) -> String {
     text
 }
 
-async fn kinds(log: &dyn Log, session: &SessionId) -> Vec<String> {
+async fn kinds(log: &dyn Store, session: &SessionId) -> Vec<String> {
     let mut kinds = Vec::new();
     log.read(session, 0, &mut |r| {
         kinds.push(r.envelope.kind);

@@ -1,7 +1,7 @@
 //! R1: the process is killed at every named place, in three scenarios, and started again.
 
 use dunnock_core::Transcript;
-use dunnock_core::ports::Log;
+use dunnock_ports::{Catalogue as _, EventLog as _};
 use dunnock_proto::*;
 use dunnock_store::Sqlite;
 use dunnock_testkit::scenario::NAMES;

@@ -11,6 +11,7 @@
 mod connections;
 mod doubt;
 mod edges;
+mod file_store;
 mod golden;
 mod kills;
 mod kills_back;

@@ -658,7 +658,7 @@ async fn a_day_budget_holds_across_sessions() {
         s.rest(Answer::Yes).await;
         ends.push(s.s.last.as_deref().cloned().unwrap());
         s.connection.close().await;
-        left.push(log.ledger(day).await.unwrap().micros);
+        left.push(log.day_total(day).await.unwrap().micros);
     }
     println!("day ledger after each session: {left:?}");
     assert_eq!(ends, [EndReason::Done, EndReason::Done, EndReason::Budget, EndReason::Budget]);
@@ -687,7 +687,7 @@ async fn a_model_that_cannot_be_had_ends_with_words_and_keeps_the_prompt() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_of_a_later_release_opens_to_read() {
-    use dunnock_core::ports::Batch;
+    use dunnock_ports::Batch;
     let dir = tempfile::tempdir().unwrap();
     let ports = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
     let session = create(&ports, "/w", worlds::config()).await.unwrap();
@@ -696,7 +696,7 @@ async fn a_session_of_a_later_release_opens_to_read() {
         seal(1, loaded.chain, At(0), Cause::Driver, &Event::from(Titled { title: "t".into() }));
     later.envelope.kind = "dreamt".into();
     later.envelope.need = Need::Must;
-    let listing = dunnock_core::ports::Listing {
+    let listing = dunnock_ports::Listing {
         title: String::new(),
         workspace: "/w".into(),
         status: dunnock_core::Status::Done,

@@ -1,8 +1,8 @@
 //! Constant work: the ten-thousandth step costs what the tenth did, and long logs open quickly.
 
-use dunnock_core::ports::{Batch, Listing, Log};
 use dunnock_core::{Status, apply};
 use dunnock_engine::{Connection, create, load};
+use dunnock_ports::{Batch, Catalogue as _, EventLog as _, Listing};
 use dunnock_proto::*;
 use dunnock_store::Sqlite;
 use dunnock_testkit::model::{Say, ScriptedModel};

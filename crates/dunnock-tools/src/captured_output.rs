@@ -4,7 +4,7 @@
 //! Invariant: memory use does not grow with the output. Larger output goes to a file, which the log
 //! takes over.
 
-use dunnock_core::ports::{Blob, BlobFile};
+use dunnock_ports::{Blob, BlobFile};
 use dunnock_proto::{CallId, Hash, count};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};

@@ -6,7 +6,7 @@ use crate::edit::Text;
 use crate::process::{self, Program};
 use crate::root::{Contents, FileChange, RepoPath};
 use crate::tool::{ToolContext, ToolOutput, ToolStatus};
-use dunnock_core::ports::Blob;
+use dunnock_ports::Blob;
 use dunnock_proto::{Hash, SeenFile};
 use similar::TextDiff;
 use std::fmt::Write as _;

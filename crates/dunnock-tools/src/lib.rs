@@ -2,8 +2,8 @@
 //!
 //! Each tool is one file (the four process tools share one): an input type whose doc comment is
 //! what the model reads, a `run` function, and examples that serve as its tests and its reference
-//! page. `table.rs` lists the tools; a new tool is a file, its `mod` line here and its name there. [`Toolbox`] implements
-//! the [`Tools`](dunnock_core::ports::Tools) port.
+//! page. `tools/mod.rs` lists them; a new tool is a file and its name there. [`Toolbox`] implements
+//! the [`Tools`](dunnock_ports::Tools) port.
 //!
 //! Invariant: every path from a model goes through [`RepoPath`](root::RepoPath); the root comes
 //! from the session.
@@ -12,49 +12,36 @@
 //! elsewhere, only its process group).
 //! Invariant: only `checkpoint/` saves the files of the workspace; tools do not know about it.
 
-mod apply_patch;
-mod ask_person;
 mod captured_output;
 #[cfg_attr(not(unix), path = "checkpoint/absent.rs")]
 mod checkpoint;
 mod child;
-mod delete_file;
 mod diff_view;
 pub mod edit;
 mod edit_common;
-mod final_output;
 pub mod git;
-mod git_tools;
 #[cfg(target_os = "linux")]
 mod guard;
-mod insert_text;
 pub mod instructions;
-mod list_files;
+mod limits;
 mod memory;
-mod move_file;
 mod preview;
 mod process;
-mod process_tools;
 mod processes;
-mod replace_text;
 pub mod root;
 #[cfg(target_os = "linux")]
 mod sandbox;
-mod search_text;
 mod secrets;
-mod shell;
-mod table;
 mod tool;
 mod toolbox;
-mod update_plan;
-mod view_file;
+mod tools;
 mod walk;
-mod write_file;
 
 #[cfg(unix)]
 pub use checkpoint::Bounds;
 pub use checkpoint::CheckpointStore;
 pub use diff_view::{DiffView, ExportFilter, PackedTrees, Preview};
+pub use limits::{Limits, SandboxSupport, Shell};
 pub use memory::{MEMORY, planner};
 #[cfg(target_os = "linux")]
 pub use process::boxed_environment;
@@ -62,6 +49,7 @@ pub use process::{TOOLCHAINS, found};
 #[cfg(target_os = "linux")]
 pub use sandbox::layout;
 pub use secrets::{Cleaner, holds_a_key, is_secret_file, redacted, secret_values};
-pub use table::{offers, page, pages};
+
 pub use tool::Example;
-pub use toolbox::{Limits, SandboxSupport, Shell, Toolbox};
+pub use toolbox::Toolbox;
+pub use tools::{offers, page, pages};

@@ -5,10 +5,10 @@
 
 use crate::captured_output::CapturedOutput;
 use crate::child::{Child, Chunk, Exit, Input, Start};
+use crate::limits::{Limits, Shell};
 #[cfg(target_os = "linux")]
 use crate::sandbox::CallSandbox;
 use crate::tool::{ToolContext, ToolOutput, ToolStatus};
-use crate::toolbox::{Limits, Shell};
 use dunnock_proto::{Delta, count};
 use std::path::PathBuf;
 use std::time::Duration;

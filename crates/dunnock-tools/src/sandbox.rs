@@ -4,8 +4,8 @@
 //! Invariant: a call that must be sandboxed is sandboxed, or does not run.
 
 use crate::guard::Guard;
+use crate::limits::SandboxSupport;
 use crate::tool::ToolContext;
-use crate::toolbox::SandboxSupport;
 use dunnock_core::policy;
 use dunnock_proto::{Access, Isolation};
 use dunnock_sandbox::{Launcher, Layout, Opened, SandboxSpec};

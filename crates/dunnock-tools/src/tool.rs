@@ -1,9 +1,9 @@
 //! What a tool is: its trait, its context and its output.
 
+use crate::limits::Limits;
 use crate::processes::Processes;
 use crate::root::Root;
-use crate::toolbox::Limits;
-use dunnock_core::ports::{Blob, CancellationToken, DeltaSink, Log, ToolSpec};
+use dunnock_ports::{Blob, CancellationToken, DeltaSink, Store, ToolSpec};
 use dunnock_proto::{
     Access, CallId, Class, Hash, Isolation, Recovery, Role, SeenFile, SessionId, Tool as Known,
 };
@@ -24,7 +24,7 @@ pub(crate) struct ToolContext {
     pub(crate) halt: CancellationToken,
     pub(crate) session: SessionId,
     /// Holds the outputs of earlier calls.
-    pub(crate) log: Option<Arc<dyn Log>>,
+    pub(crate) log: Option<Arc<dyn Store>>,
     pub(crate) processes: Arc<Processes>,
     /// Hashes of files as the model last saw them.
     pub(crate) seen: Arc<BTreeMap<String, Hash>>,

@@ -1,145 +1,26 @@
 //! Implements the tools port: runs a call and returns how it finished.
 
+use crate::limits::{Limits, SandboxSupport};
 use crate::memory::MEMORY;
 use crate::process::{self, Program};
 use crate::processes::Processes;
 use crate::root::Root;
 use crate::secrets;
-use crate::table;
 use crate::tool::{ToolContext, ToolOutput, ToolStatus};
-use dunnock_core::ports::{Blob, BoxFuture, CancellationToken, DeltaSink, Log, ToolCall, Tools};
+use crate::tools;
 use dunnock_core::{Call, failpoint};
+use dunnock_ports::{
+    Blob, BoxFuture, CancellationToken, DeltaSink, FilesError, Store, ToolCall, Tools,
+};
 use dunnock_proto::{Finished, Isolation, Loss, Outcome, SessionId, VerifyArgs};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// What runs a command line.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Shell {
-    /// bash; PowerShell on Windows.
-    #[default]
-    Auto,
-    /// bash.
-    Bash,
-    /// PowerShell 7.
-    Pwsh,
-    /// Windows PowerShell.
-    Powershell,
-}
-
-impl Shell {
-    /// The shell's program name, as given to the model.
-    #[must_use]
-    pub fn program(self) -> &'static str {
-        match self {
-            Self::Auto if cfg!(windows) => "powershell",
-            Self::Auto
-                if Path::new("/bin/bash").exists() || Path::new("/usr/bin/bash").exists() =>
-            {
-                "bash"
-            }
-            Self::Auto if cfg!(unix) => "sh",
-            Self::Auto | Self::Bash => "bash",
-            Self::Pwsh => "pwsh",
-            Self::Powershell => "powershell",
-        }
-    }
-    /// The program and arguments before the command line.
-    pub(crate) fn words(self) -> &'static [&'static str] {
-        match self.program() {
-            "pwsh" => &["pwsh", "-NoProfile", "-NonInteractive", "-Command"],
-            "powershell" => &["powershell", "-NoProfile", "-NonInteractive", "-Command"],
-            "sh" => &["sh", "-c"],
-            _ => &["bash", "-c"],
-        }
-    }
-}
-
-/// Limits on what tools may use and return.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// What runs a command line.
-    pub shell: Shell,
-    /// Maximum lines of a command's output shown to the model.
-    pub output_lines: usize,
-    /// Maximum bytes of it.
-    pub output_bytes: usize,
-    /// Maximum files and folders in one listing.
-    pub listed: usize,
-    /// Maximum matches returned by a search.
-    pub matches: usize,
-    /// Maximum bytes of them, including context lines.
-    pub found_bytes: usize,
-    /// Default timeout of a command.
-    pub command: Duration,
-    /// Longest timeout a command may ask for.
-    pub command_most: Duration,
-    /// Timeout of a verification command.
-    pub verify: Duration,
-    /// Maximum processes of one command at once; 0 for no limit.
-    pub processes: u64,
-    /// Maximum memory of a command's processes together, in bytes; 0 for no limit.
-    pub memory: u64,
-    /// Files in the workspace that no tool may access.
-    pub denied: globset::GlobSet,
-    /// Folder for output too large to hold in memory.
-    pub spool: PathBuf,
-    /// Folder for the journals of edits in progress.
-    pub journals: PathBuf,
-    /// Commands to run after an edit, by file extension; `{path}` is replaced with the file.
-    pub checks: BTreeMap<String, String>,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            shell: Shell::Auto,
-            output_lines: 200,
-            output_bytes: 10 << 10,
-            listed: 1_000,
-            matches: 200,
-            found_bytes: 128 << 10,
-            command: Duration::from_secs(120),
-            command_most: Duration::from_secs(600),
-            verify: Duration::from_secs(600),
-            processes: 1_000,
-            memory: most_memory(),
-            denied: globset::GlobSet::empty(),
-            spool: std::env::temp_dir().join("dunnock-output"),
-            journals: std::env::temp_dir().join("dunnock-edits"),
-            checks: BTreeMap::new(),
-        }
-    }
-}
-
-/// Three quarters of the machine's memory: a command that used more would starve everything else.
-fn most_memory() -> u64 {
-    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = meminfo
-        .lines()
-        .find_map(|l| l.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok());
-    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
-        .ok()
-        .and_then(|text| text.trim().parse().ok());
-    let total: u64 = total.map_or(0, |kb: u64| kb << 10);
-    total.min(group.unwrap_or(u64::MAX)) / 4 * 3
-}
-
-/// How well commands can be sandboxed here.
-#[derive(Debug, Clone)]
-pub struct SandboxSupport {
-    /// The strongest level available.
-    pub level: Isolation,
-    /// Why each stronger level is unavailable.
-    pub why: Vec<(Isolation, String)>,
-}
+use std::time::Instant;
 
 /// Runs every tool in the table, and the harness's own checks.
 pub struct Toolbox {
     limits: Arc<Limits>,
-    log: Option<Arc<dyn Log>>,
+    log: Option<Arc<dyn Store>>,
     processes: Arc<Processes>,
     #[cfg(target_os = "linux")]
     launcher: Arc<dunnock_sandbox::Launcher>,
@@ -190,7 +71,7 @@ impl Toolbox {
 
     /// Looks up the outputs of earlier calls in this log.
     #[must_use]
-    pub fn reading(self, log: Arc<dyn Log>) -> Self {
+    pub fn reading(self, log: Arc<dyn Store>) -> Self {
         Self { log: Some(log), ..self }
     }
 
@@ -229,15 +110,17 @@ impl Toolbox {
                 Err(error) => Err::<String, _>(error).into(),
             };
         }
-        let said = table::run(tool, args, context).await;
+        let said = tools::run(tool, args, context).await;
         said.unwrap_or_else(|| Err::<String, _>(format!("there is no tool {tool}")).into())
     }
 }
 
 impl Tools for Toolbox {
-    fn hold(&self, lock: &std::fs::File) -> Option<Box<dyn Send + Sync>> {
-        // Before anything reads the files, undo edits that a dead process left half done.
+    fn mend(&self) {
         crate::root::mend(&self.limits.journals);
+    }
+
+    fn hold(&self, lock: &std::fs::File) -> Option<Box<dyn Send + Sync>> {
         #[cfg(target_os = "linux")]
         return self.launcher.hold(lock).ok().map(|held| Box::new(held) as Box<dyn Send + Sync>);
         #[cfg(not(target_os = "linux"))]
@@ -268,17 +151,17 @@ impl Tools for Toolbox {
         workspace: &'a str,
         name: &'a str,
         text: &'a str,
-    ) -> BoxFuture<'a, Result<(), String>> {
+    ) -> BoxFuture<'a, Result<(), FilesError>> {
         let text = secrets::without(text.to_owned());
         Box::pin(async move {
             let path = Path::new(MEMORY).join(name);
-            let root = Root::open(Path::new(workspace)).map_err(|error| error.to_string())?;
+            let root = Root::open(Path::new(workspace)).map_err(FilesError::failed)?;
             // The agent's own notes do not belong in the repository.
             let ignore = Path::new(MEMORY).join(".gitignore");
             if !Path::new(workspace).join(&ignore).exists() {
-                root.put_own(&ignore, b"*\n").map_err(|error| error.to_string())?;
+                root.put_own(&ignore, b"*\n").map_err(FilesError::failed)?;
             }
-            root.put_own(&path, text.as_bytes()).map_err(|error| error.to_string())
+            root.put_own(&path, text.as_bytes()).map_err(FilesError::failed)
         })
     }
 

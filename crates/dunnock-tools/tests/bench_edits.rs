@@ -1,8 +1,8 @@
 //! The edit bench: what models send, in four forms, and the bytes that must come out.
 //! `bench/edits/make.py` made both.
 
-use crate::{hands, job};
-use dunnock_core::ports::{CancellationToken, ToolCall, Tools as _};
+use crate::{job, toolbox};
+use dunnock_ports::{CancellationToken, ToolCall, Tools as _};
 use dunnock_proto::{Hash, Outcome};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ fn the_bench_is_what_its_program_writes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_edit_does_what_it_says_or_nothing() {
-    let hands = hands();
+    let toolbox = toolbox();
     let text = std::fs::read_to_string(bench().join("edits.jsonl")).unwrap();
     let edits: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     // By form: how many at each level, how many refused.
@@ -77,7 +77,7 @@ async fn every_edit_does_what_it_says_or_nothing() {
                 std::fs::write(&path, &before).unwrap();
             }
             let job = ToolCall { seen, ..job(dir.path(), tool, &args.to_string()) };
-            let finished = hands.run(job, Arc::new(|_| {}), CancellationToken::default()).await.0;
+            let finished = toolbox.run(job, Arc::new(|_| {}), CancellationToken::default()).await.0;
             let came = std::fs::read(&path).unwrap();
             applications += 1;
             let key = format!("{form}_expect");

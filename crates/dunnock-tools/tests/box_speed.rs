@@ -1,7 +1,7 @@
 //! What the box costs over a bare command, beside bubblewrap, in one run.
 
 use crate::{job, launcher};
-use dunnock_core::ports::{CancellationToken, DeltaSink, ToolCall, Tools as _};
+use dunnock_ports::{CancellationToken, DeltaSink, ToolCall, Tools as _};
 use dunnock_proto::Isolation;
 use dunnock_sandbox::Layout;
 use dunnock_testkit::timing;
@@ -92,7 +92,7 @@ async fn the_box_costs_little_and_less_than_bubblewrap() {
             .unwrap()
             .success()
     );
-    let hands = Toolbox::new(Default::default(), &launcher(), &[]).boxed(layout(data.path()));
+    let toolbox = Toolbox::new(Default::default(), &launcher(), &[]).boxed(layout(data.path()));
     let quiet: DeltaSink = Arc::new(|_| {});
     let ours = async |level: Isolation| {
         let job = ToolCall {
@@ -100,7 +100,7 @@ async fn the_box_costs_little_and_less_than_bubblewrap() {
             ..job(work.path(), "shell", r#"{"command":["/bin/sh","-c",":"]}"#)
         };
         let began = Instant::now();
-        let (finished, _) = hands.run(job, quiet.clone(), CancellationToken::default()).await;
+        let (finished, _) = toolbox.run(job, quiet.clone(), CancellationToken::default()).await;
         assert_eq!(finished.exit, Some(0), "{}", finished.shown);
         began.elapsed()
     };

@@ -1,9 +1,9 @@
 //! Edits as a whole: forth and back, killed in between, on a full disk, and against somebody who
 //! writes at the same time.
 
-use crate::{hands, job, launcher, put};
+use crate::{job, launcher, put, toolbox};
 use dunnock_core::patch::Patch;
-use dunnock_core::ports::{CancellationToken, Tools as _};
+use dunnock_ports::{CancellationToken, Tools as _};
 use dunnock_proto::{Finished, Outcome};
 use dunnock_tools::edit::{CurrentFile, Text, apply};
 use dunnock_tools::root::{Contents, mend};
@@ -239,9 +239,9 @@ async fn edit_child() {
 
 async fn patch_there(dir: &Path) -> Finished {
     let limits = Limits { journals: dir.join("journals"), ..Limits::default() };
-    let hands = Toolbox::new(limits, &launcher(), &[]);
+    let toolbox = Toolbox::new(limits, &launcher(), &[]);
     let args = json!({ "patch": FOUR }).to_string();
-    hands
+    toolbox
         .run(
             job(&dir.join("w"), "apply_patch", &args),
             Arc::new(|_| {}),
@@ -471,7 +471,7 @@ async fn race(how: Writer, rounds: usize, edit: impl AsyncFn(&Path, usize) -> bo
 #[tokio::test(flavor = "multi_thread")]
 async fn r19_ten_thousand_races_lose_no_update() {
     let journals = tempfile::tempdir().unwrap();
-    let hands = Toolbox::new(
+    let toolbox = Toolbox::new(
         Limits { journals: journals.path().into(), ..Limits::default() },
         &launcher(),
         &[],
@@ -479,7 +479,7 @@ async fn r19_ten_thousand_races_lose_no_update() {
     let ours = async |root: &Path, n: usize| {
         let args = json!({"path": "log.txt", "old": "^ours [0-9]+$", "new": format!("ours {n}"), "regex": true});
         let job = job(root, "replace_text", &args.to_string());
-        let finished = hands.run(job, Arc::new(|_| {}), CancellationToken::default()).await.0;
+        let finished = toolbox.run(job, Arc::new(|_| {}), CancellationToken::default()).await.0;
         if finished.outcome != Outcome::Done {
             let known = [
                 "was changed by another program",
@@ -531,17 +531,17 @@ async fn r19_ten_thousand_races_lose_no_update() {
 async fn a_stale_edit_shows_the_place_as_it_is_and_the_next_one_fits() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), &[("a.rs", "fn one() {}\nfn two() {}\nfn three() {}\n")]);
-    let hands = hands();
+    let toolbox = toolbox();
     let call = async |args: &serde_json::Value, seen: &[dunnock_proto::SeenFile]| {
         let seen = seen
             .iter()
             .map(|seen_files| (seen_files.path.clone(), seen_files.hash))
             .collect::<BTreeMap<_, _>>();
-        let job = dunnock_core::ports::ToolCall {
+        let job = dunnock_ports::ToolCall {
             seen: Arc::new(seen),
             ..job(dir.path(), "replace_text", &args.to_string())
         };
-        hands.run(job, Arc::new(|_| {}), CancellationToken::default()).await.0
+        toolbox.run(job, Arc::new(|_| {}), CancellationToken::default()).await.0
     };
     let seen = crate::run(dir.path(), "view_file", r#"{"path":"a.rs"}"#).await.seen_files;
     assert_eq!(seen.len(), 1);
@@ -565,9 +565,9 @@ async fn a_check_of_the_person_is_run_after_an_edit_and_told() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), &[("a.json", "{}\n"), ("b.txt", "x\n")]);
     let checks = BTreeMap::from([("json".to_owned(), "python3 -m json.tool {path}".to_owned())]);
-    let hands = Toolbox::new(Limits { checks, ..Limits::default() }, &launcher(), &[]);
+    let toolbox = Toolbox::new(Limits { checks, ..Limits::default() }, &launcher(), &[]);
     let call = async |tool: &str, args: serde_json::Value| {
-        hands
+        toolbox
             .run(
                 job(dir.path(), tool, &args.to_string()),
                 Arc::new(|_| {}),

@@ -2,7 +2,7 @@
 //! figures are held.
 
 use crate::{job, launcher};
-use dunnock_core::ports::{CancellationToken, Tools as _};
+use dunnock_ports::{CancellationToken, Tools as _};
 use dunnock_testkit::timing;
 use dunnock_tools::{Limits, Toolbox};
 use std::collections::BTreeSet;
@@ -73,7 +73,7 @@ async fn searching_and_listing_keep_up_with_ripgrep() {
         listed: usize::MAX,
         ..Limits::default()
     };
-    let hands = Toolbox::new(no_cap, &launcher(), &[]);
+    let toolbox = Toolbox::new(no_cap, &launcher(), &[]);
     let rg = |args: &[&str]| {
         let began = Instant::now();
         let mut command = Command::new("rg");
@@ -109,7 +109,7 @@ async fn searching_and_listing_keep_up_with_ripgrep() {
         let (mut mine, mut rgs) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS {
             let began = Instant::now();
-            let (finished, _) = hands
+            let (finished, _) = toolbox
                 .run(job(&root, tool, ours), Arc::new(|_| {}), CancellationToken::default())
                 .await;
             mine.push(began.elapsed());
@@ -134,7 +134,7 @@ async fn searching_and_listing_keep_up_with_ripgrep() {
                 assert!(ours == theirs, "{} and {} files", ours.len(), theirs.len());
                 print!("{} files, ", ours.len());
             }
-            let again = hands
+            let again = toolbox
                 .run(job(&root, tool, ours), Arc::new(|_| {}), CancellationToken::default())
                 .await
                 .0;

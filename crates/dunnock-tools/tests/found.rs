@@ -1,8 +1,8 @@
 //! What a hostile reading found, each with the input that went wrong.
 
-use crate::{hands, job, put, run};
+use crate::{job, put, run, toolbox};
 use dunnock_core::patch::Patch;
-use dunnock_core::ports::{CancellationToken, Tools as _};
+use dunnock_ports::{CancellationToken, Tools as _};
 use dunnock_proto::{Finished, Outcome};
 use dunnock_tools::edit::{MatchLevel, Miss, Text, replace};
 use serde_json::json;
@@ -184,7 +184,7 @@ fn git(dir: &Path, line: &str) {
 }
 
 async fn at_d(dir: &Path, tool: &str, args: serde_json::Value) -> Finished {
-    hands()
+    toolbox()
         .run(job(dir, tool, &args.to_string()), Arc::new(|_| {}), CancellationToken::default())
         .await
         .0

@@ -2,7 +2,8 @@
 //! own git state.
 
 use crate::put;
-use dunnock_core::ports::{Checkpoints as _, Files as _, RestorePlan, Restored, Window};
+use dunnock_core::Window;
+use dunnock_ports::{Checkpoints as _, Files as _, RestorePlan, Restored};
 use dunnock_proto::{SessionId, Tree};
 use dunnock_tools::{Bounds, CheckpointStore};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The store killed at every named place: what a session was told is kept can be brought back.
 
 use crate::put;
-use dunnock_core::ports::{Checkpoints as _, RestorePlan};
+use dunnock_ports::{Checkpoints as _, RestorePlan};
 use dunnock_proto::{Hash, SessionId, Tree};
 use dunnock_tools::{Bounds, CheckpointStore};
 use std::collections::BTreeMap;

@@ -18,8 +18,8 @@ mod processes;
 mod speed;
 mod words;
 
-use dunnock_core::ports::{CancellationToken, DeltaSink, ToolCall, Tools as _};
 use dunnock_core::{Call, Stage};
+use dunnock_ports::{CancellationToken, DeltaSink, ToolCall, Tools as _};
 use dunnock_proto::*;
 use dunnock_tools::{Limits, Toolbox};
 use std::path::{Path, PathBuf};
@@ -56,11 +56,11 @@ pub fn job(root: &Path, tool: &str, args: &str) -> ToolCall {
 /// What comes of it.
 pub async fn run(root: &Path, tool: &str, args: &str) -> Finished {
     let quiet: DeltaSink = Arc::new(|_| {});
-    hands().run(job(root, tool, args), quiet, CancellationToken::default()).await.0
+    toolbox().run(job(root, tool, args), quiet, CancellationToken::default()).await.0
 }
 
 /// Hands with a launcher of their own.
-pub fn hands() -> Toolbox {
+pub fn toolbox() -> Toolbox {
     Toolbox::new(Limits::default(), &launcher(), &[])
 }
 

@@ -1,7 +1,7 @@
 //! Programs: streamed, bounded, stopped, and gone.
 
-use crate::{hands, job, run};
-use dunnock_core::ports::{CancellationToken, DeltaSink, Tools as _};
+use crate::{job, run, toolbox};
+use dunnock_ports::{CancellationToken, DeltaSink, Tools as _};
 use dunnock_proto::{Delta, Outcome};
 use dunnock_testkit::timing;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ async fn output_streams_while_it_runs_each_piece_with_its_stream() {
     });
     let args = r#"{"command":"echo one; sleep 0.5; echo two >&2; sleep 0.5; printf 'caf\\303'; sleep 0.5; printf '\\251\n'"}"#;
     let (finished, _) =
-        hands().run(job(dir.path(), "shell", args), live, CancellationToken::default()).await;
+        toolbox().run(job(dir.path(), "shell", args), live, CancellationToken::default()).await;
     assert_eq!(finished.shown.as_ref(), "one\ntwo\ncafé");
     let seen = seen.lock().unwrap().clone();
     let pieces: Vec<(&str, &str)> = seen.iter().map(|(s, t, _)| (s.as_str(), t.as_str())).collect();
@@ -43,9 +43,9 @@ async fn an_interrupt_ends_the_whole_group_at_once() {
     let halt = CancellationToken::default();
     let args =
         r#"{"command":"trap '' TERM; sleep 61 & echo $! > child; echo $$ > self; wait; sleep 62"}"#;
-    let hands = hands();
+    let toolbox = toolbox();
     let quiet: DeltaSink = Arc::new(|_| {});
-    let running = hands.run(job(dir.path(), "shell", args), quiet, halt.clone());
+    let running = toolbox.run(job(dir.path(), "shell", args), quiet, halt.clone());
     let stopper = async {
         while !dir.path().join("self").exists()
             || std::fs::read_to_string(dir.path().join("self")).unwrap().is_empty()
@@ -83,7 +83,7 @@ async fn long_output_is_shown_in_part_and_kept_whole() {
     let dir = tempfile::tempdir().unwrap();
     let quiet: DeltaSink = Arc::new(|_| {});
     let job = job(dir.path(), "shell", r#"{"command":"seq 1 5000"}"#);
-    let (finished, blobs) = hands().run(job, quiet, CancellationToken::default()).await;
+    let (finished, blobs) = toolbox().run(job, quiet, CancellationToken::default()).await;
     assert!(finished.shown.starts_with("1\n2\n") && finished.shown.ends_with("4999\n5000"));
     assert!(
         finished.shown.contains("lines, ") && finished.shown.lines().count() == 201,
@@ -195,15 +195,15 @@ async fn r12_nothing_escapes_by_leaving_its_group() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_command_does_not_end_what_another_started() {
     let dir = tempfile::tempdir().unwrap();
-    let hands = hands();
+    let toolbox = toolbox();
     let quiet: DeltaSink = Arc::new(|_| {});
     let long = r#"{"command":"(setsid sh -c 'sleep 0.8; echo late > late' >/dev/null 2>&1 &); sleep 1.2; cat late"}"#;
     let first =
-        hands.run(job(dir.path(), "shell", long), quiet.clone(), CancellationToken::default());
+        toolbox.run(job(dir.path(), "shell", long), quiet.clone(), CancellationToken::default());
     let second = async {
         tokio::time::sleep(Duration::from_millis(200)).await;
         let args = r#"{"command":"setsid sleep 61.13 & echo short"}"#;
-        let (finished, _) = hands
+        let (finished, _) = toolbox
             .run(job(dir.path(), "shell", args), quiet.clone(), CancellationToken::default())
             .await;
         (finished, running("61.13"))
@@ -216,12 +216,12 @@ async fn one_command_does_not_end_what_another_started() {
 #[tokio::test(flavor = "multi_thread")]
 async fn r16_a_thousand_double_forks_leave_no_zombie() {
     let dir = tempfile::tempdir().unwrap();
-    let hands = hands();
+    let toolbox = toolbox();
     let quiet: DeltaSink = Arc::new(|_| {});
     let args =
         r#"{"command":"i=0; while [ $i -lt 1000 ]; do (true &); i=$((i+1)); done; echo $i"}"#;
     let (finished, _) =
-        hands.run(job(dir.path(), "shell", args), quiet, CancellationToken::default()).await;
+        toolbox.run(job(dir.path(), "shell", args), quiet, CancellationToken::default()).await;
     assert_eq!(finished.shown.as_ref(), "1000");
     let me = std::process::id().to_string();
     let below = |parent: &str| -> Vec<(String, String)> {
@@ -256,11 +256,11 @@ async fn a_command_has_a_session_of_its_own_and_no_descriptors_of_ours() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_launcher_that_died_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
-    let hands = hands();
+    let toolbox = toolbox();
     let quiet: DeltaSink = Arc::new(|_| {});
     let go = async |command: &str| {
         let args = serde_json::json!({ "command": command }).to_string();
-        hands
+        toolbox
             .run(job(dir.path(), "shell", &args), quiet.clone(), CancellationToken::default())
             .await
             .0
@@ -299,7 +299,7 @@ async fn r14_a_gigabyte_of_output_is_read_and_not_held() {
         );
         let began = Instant::now();
         let quiet: DeltaSink = Arc::new(|_| {});
-        let (finished, blobs) = hands()
+        let (finished, blobs) = toolbox()
             .run(job(dir.path(), "shell", &command), quiet, CancellationToken::default())
             .await;
         let grew = peak().saturating_sub(before) >> 10;
@@ -326,11 +326,11 @@ async fn a_lock_is_kept_by_the_launcher_and_by_the_one_that_replaces_it() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("lock");
     let open = || std::fs::File::options().create(true).append(true).open(&path).unwrap();
-    let hands = hands();
+    let toolbox = toolbox();
     let quiet: DeltaSink = Arc::new(|_| {});
     let go = async |command: &str| {
         let args = serde_json::json!({ "command": command }).to_string();
-        hands
+        toolbox
             .run(job(dir.path(), "shell", &args), quiet.clone(), CancellationToken::default())
             .await
             .0
@@ -349,7 +349,7 @@ async fn a_lock_is_kept_by_the_launcher_and_by_the_one_that_replaces_it() {
     };
     let ours = open();
     ours.try_lock().unwrap();
-    let held = hands.hold(&ours).unwrap();
+    let held = toolbox.hold(&ours).unwrap();
     assert!(
         go("ls -l /proc/self/fd").await.shown.lines().all(|l| !l.contains("lock")),
         "no child has it"

@@ -1,7 +1,7 @@
 //! What it costs to start a command, and to keep the files of a large folder.
 
-use crate::{hands, job};
-use dunnock_core::ports::{CancellationToken, Checkpoints as _, DeltaSink, Tools as _};
+use crate::{job, toolbox};
+use dunnock_ports::{CancellationToken, Checkpoints as _, DeltaSink, Tools as _};
 use dunnock_proto::SessionId;
 use dunnock_testkit::timing;
 use dunnock_tools::{Bounds, CheckpointStore};
@@ -28,12 +28,12 @@ fn bare() -> Duration {
 #[tokio::test(flavor = "multi_thread")]
 async fn starting_a_command_costs_what_posix_spawn_does_however_large_we_are() {
     let dir = tempfile::tempdir().unwrap();
-    let hands = hands();
+    let toolbox = toolbox();
     let quiet: DeltaSink = Arc::new(|_| {});
     let ours = async || {
         let job = job(dir.path(), "shell", r#"{"command":["/bin/sh","-c",":"]}"#);
         let began = Instant::now();
-        let (finished, _) = hands.run(job, quiet.clone(), CancellationToken::default()).await;
+        let (finished, _) = toolbox.run(job, quiet.clone(), CancellationToken::default()).await;
         assert_eq!(finished.exit, Some(0));
         began.elapsed()
     };

@@ -1,8 +1,8 @@
 //! Asks the user at the terminal and reads the answer.
 
-use crate::{reply, rules};
+use crate::config::rules;
 use dunnock_core::Question;
-use dunnock_proto::{Answer, Command, QuestionKind};
+use dunnock_proto::{Answer, Command, QuestionKind, Rule};
 use std::io::{BufRead as _, Write as _};
 use tokio::sync::mpsc;
 
@@ -85,13 +85,41 @@ pub(crate) fn command(question: &Question, line: &str) -> Result<Command, String
     let (answer, note) = match (question.kind.approval(), line.split_once(' ')) {
         (Some(_), Some(("t", note))) => (Answer::No, Some(note.to_owned())),
         (Some(_), None) if matches!(line, "s" | "a") => {
-            let rule = reply::rule(question)?;
+            let rule = rule(question)?;
             if line == "a" {
                 rules::always(&rule).map_err(|error| format!("{error:#}"))?;
             }
             (Answer::Always { rule }, None)
         }
-        _ => (reply::read_answer(question, line)?, None),
+        _ => (read_answer(question, line)?, None),
     };
     Ok(Command::Reply { question: question.id, hash: question.hash, answer, note })
+}
+
+/// The rule that "always" would save for a question.
+pub(crate) fn rule(question: &Question) -> Result<Rule, String> {
+    question
+        .kind
+        .approval()
+        .and_then(|approval| approval.rule.clone())
+        .ok_or_else(|| "no rule can be saved for this call; answer yes or no".into())
+}
+
+/// Parses what the user typed as an answer to the question.
+pub(crate) fn read_answer(question: &Question, text: &str) -> Result<Answer, String> {
+    let lower = text.trim().to_lowercase();
+    let yes = matches!(lower.as_str(), "y" | "yes");
+    let no = matches!(lower.as_str(), "n" | "no");
+    match question.kind.as_ref() {
+        QuestionKind::Person { choices, .. } => {
+            if text.trim().is_empty() {
+                return Err("the answer is empty".into());
+            }
+            let chosen = lower.parse::<usize>().ok().and_then(|n| choices.get(n.checked_sub(1)?));
+            Ok(Answer::Text { text: chosen.map_or(text.trim(), String::as_str).into() })
+        }
+        _ if yes => Ok(Answer::Yes),
+        _ if no => Ok(Answer::No),
+        _ => Err(format!("{text:?} is not a valid answer here; answer yes or no")),
+    }
 }

@@ -1,15 +1,17 @@
 //! Chooses the adapters (log, model, tools) and builds the configuration of a session.
 
-use crate::exit::usage;
-use crate::settings::Settings;
-use crate::{environment, output, paths, rules, sandbox};
+use crate::config::settings::Settings;
+use crate::config::{paths, rules, sandbox_settings};
+use crate::files;
+use crate::view::exit::usage;
+use crate::view::output;
 use anyhow::bail;
-use dunnock_core::ports::{Log, ToolSpec};
-use dunnock_engine::{Ports, SystemClock};
+use dunnock_engine::{FileLocks, Ports, SystemClock};
 use dunnock_model::{
     BRIDGE_MODEL, Environment, KNOWN, Known, ModelClient, PreambleInputs, Profiles, Prompts,
     Timeouts,
 };
+use dunnock_ports::{Store, ToolSpec};
 use dunnock_proto::{Config, ConfigPatch, Isolation, Sandbox};
 #[cfg(unix)]
 use dunnock_tools::Bounds;
@@ -19,16 +21,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The version of this release.
-pub(crate) const APP: &str = env!("CARGO_PKG_VERSION");
 /// The ports, and those adapters that commands need by their concrete type.
 #[derive(Clone)]
 pub(crate) struct Composed {
     pub(crate) ports: Ports,
     pub(crate) client: Arc<ModelClient>,
     pub(crate) checkpoints: Option<Arc<CheckpointStore>>,
-    hands: Arc<Toolbox>,
+    toolbox: Arc<Toolbox>,
     data: PathBuf,
+    /// The folder for sockets.
+    pub(crate) runtime: PathBuf,
 }
 
 pub(crate) fn client(settings: &Settings) -> anyhow::Result<ModelClient> {
@@ -66,8 +68,8 @@ pub(crate) fn speaker_with(
     let idle = Duration::from_secs(settings.count("idle_timeout").unwrap_or(300));
     let patience = Timeouts { idle, ..Timeouts::default() };
     let profiles = Profiles::kept_in(paths::data_dir(settings)?.join("models"));
-    let client = ModelClient::new(providers, which(prompts), Arc::new(brief), patience, APP);
-    Ok(client.without(unusable).following(profiles).listing(Arc::new(environment::files)))
+    let client = ModelClient::new(providers, which(prompts), Arc::new(brief), patience, crate::APP);
+    Ok(client.without(unusable).following(profiles).listing(Arc::new(files::files)))
 }
 
 fn shell(settings: &Settings) -> Shell {
@@ -90,7 +92,7 @@ fn make(
     settings: &Settings,
     output: Option<&Path>,
     data: PathBuf,
-    log: Arc<dyn Log>,
+    log: Arc<dyn Store>,
 ) -> anyhow::Result<Composed> {
     let client = Arc::new(client(settings)?);
     let count = |key: &str, or: u64| {
@@ -106,45 +108,33 @@ fn make(
         spool: data.join("spool"),
         journals: data.join("edits"),
         checks: checks(settings)?,
-        denied: denied(settings)?,
+        denied: sandbox_settings::denied(settings)?,
         ..Limits::default()
     };
     let limits = match settings.count("command_memory_mb") {
         Some(mb) => Limits { memory: mb << 20, ..limits },
         None => limits,
     };
-    let hands = Arc::new(hands(settings, limits, &data).reading(log.clone()));
+    let toolbox = Arc::new(toolbox(settings, limits, &data).reading(log.clone()));
     let checkpoints = checkpoints(settings, &data, output);
+    let runtime = paths::runtime_dir(&data);
     let ports = Ports {
         log,
         model: client.clone(),
-        tools: hands.clone(),
-        files: checkpoints
-            .clone()
-            .map(|checkpoints| checkpoints as Arc<dyn dunnock_core::ports::Files>),
+        tools: toolbox.clone(),
+        files: checkpoints.clone().map(|checkpoints| checkpoints as Arc<dyn dunnock_ports::Files>),
         checkpoints: checkpoints
             .clone()
-            .map(|checkpoints| checkpoints as Arc<dyn dunnock_core::ports::Checkpoints>),
+            .map(|checkpoints| checkpoints as Arc<dyn dunnock_ports::Checkpoints>),
         clock: Arc::new(SystemClock),
+        ownership: Arc::new(FileLocks::new(data.join("locks"), runtime.clone(), crate::APP)),
         locks: data.join("locks"),
-        runtime: paths::runtime_dir(&data),
         level: Isolation::D, // until `confine` probes it
-        app: APP.into(),
+        app: crate::APP.into(),
         day_budget: settings.budget_day(),
     };
     settings.notes.iter().for_each(|note| output::note(note));
-    Ok(Composed { ports, client, checkpoints, hands, data })
-}
-
-/// Files that no tool may access.
-pub(crate) fn denied(settings: &Settings) -> anyhow::Result<globset::GlobSet> {
-    let mut set = globset::GlobSetBuilder::new();
-    for text in settings.list("deny_paths") {
-        let glob =
-            globset::Glob::new(&text).map_err(|error| usage(format!("deny_paths: {error}")))?;
-        set.add(glob);
-    }
-    Ok(set.build()?)
+    Ok(Composed { ports, client, checkpoints, toolbox, data, runtime })
 }
 
 /// Commands to run after an edit, by file extension.
@@ -168,29 +158,29 @@ fn checks(settings: &Settings) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(checks)
 }
 
-fn hands(settings: &Settings, limits: Limits, data: &Path) -> Toolbox {
+fn toolbox(settings: &Settings, limits: Limits, data: &Path) -> Toolbox {
     // The launcher is this running program, even if its file has been replaced meanwhile.
-    let hands = Toolbox::new(limits, Path::new("/proc/self/exe"), &[dunnock_sandbox::LAUNCH]);
+    let toolbox = Toolbox::new(limits, Path::new("/proc/self/exe"), &[dunnock_sandbox::LAUNCH]);
     #[cfg(target_os = "linux")]
-    return hands.boxed(sandbox::layout(settings, data));
+    return toolbox.boxed(sandbox_settings::layout(settings, data));
     #[cfg(not(target_os = "linux"))]
     {
         let _ = (settings, data);
-        hands
+        toolbox
     }
 }
 
 /// Probes which sandbox level is available here.
 pub(crate) fn confined(settings: &Settings, data: &Path) -> SandboxSupport {
-    probed(&hands(settings, Limits::default(), data), settings, data)
+    probed(&toolbox(settings, Limits::default(), data), settings, data)
 }
 
-fn probed(hands: &Toolbox, settings: &Settings, data: &Path) -> SandboxSupport {
+fn probed(toolbox: &Toolbox, settings: &Settings, data: &Path) -> SandboxSupport {
     // An ordinary folder, created for the probe.
     let folder = data.join("boxes/probe");
     let made = paths::make_private(&folder).and_then(|()| folder.canonicalize());
     match made {
-        Ok(folder) => hands.probe(&folder, sandbox::best(settings)),
+        Ok(folder) => toolbox.probe(&folder, sandbox_settings::best(settings)),
         Err(error) => {
             SandboxSupport { level: Isolation::D, why: vec![(Isolation::A, error.to_string())] }
         }
@@ -208,7 +198,7 @@ impl Composed {
     /// Probes the sandbox level. Call it before a session runs commands.
     pub(crate) fn confine(&mut self, settings: &Settings, sandbox: Sandbox) -> &mut Self {
         if sandbox != Sandbox::Off {
-            self.ports.level = probed(&self.hands, settings, &self.data).level;
+            self.ports.level = probed(&self.toolbox, settings, &self.data).level;
         }
         self
     }

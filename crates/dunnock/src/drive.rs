@@ -2,13 +2,13 @@
 //! and shows what happens meanwhile.
 
 use crate::ask_terminal::{self, AskTerminal};
-use crate::exit::{self, Exit, ExitReason, Freshness};
-use crate::lines::Lines;
-use crate::plain::Plain;
 use crate::signals::Signals;
-use crate::tally::Tally;
-use crate::{bridge, output};
-use dunnock_core::{Effect, Phase, State, apply, wanted};
+use crate::view::exit::{self, Exit, ExitReason, Freshness};
+use crate::view::lines::Lines;
+use crate::view::plain::Plain;
+use crate::view::tally::Tally;
+use crate::view::{bridge_round, output};
+use dunnock_core::{Phase, State, apply, settled};
 use dunnock_engine::{
     Connection, Handle, Loaded, Ports, SessionSummary, changed, load, read_memory,
 };
@@ -119,16 +119,9 @@ impl Seen {
         }
     }
 
-    /// Nothing is running; the session rests or waits.
-    fn settled(&self) -> bool {
-        let s = &self.state;
-        let Some(current) = s.owner else { return true };
-        !s.stopping && wanted(s, current.owner).iter().all(Effect::parked)
-    }
-
     /// Nothing is running, and nothing waits.
     fn rests(&self) -> bool {
-        self.settled() && self.state.phase == Phase::Rest && self.state.questions.is_empty()
+        settled(&self.state) && self.state.phase == Phase::Rest && self.state.questions.is_empty()
     }
 
     /// Whether the files are still those that the last checks verified.
@@ -209,7 +202,7 @@ impl Drive {
     /// Whether the session is at a point where we may exit or ask the user.
     fn settled(&self, summary: Option<&SessionSummary>) -> bool {
         let seq = self.seen.state.seq;
-        let promised = seq >= self.upto && self.seen.settled();
+        let promised = seq >= self.upto && settled(&self.seen.state);
         match summary {
             // The driver's summary is valid only once we have seen the same events.
             Some(now) => promised && now.parked && now.seq == seq,
@@ -332,7 +325,7 @@ impl Drive {
                 ) = (self.carrying, self.seen.state.awaiting_reply())
                     && before != Some(handed.step)
                 {
-                    bridge::copy_round(handed);
+                    bridge_round::copy_round(handed);
                 }
             }
             (Frame::Delta(delta), View::Plain(plain)) => plain.delta(&delta),

@@ -1,57 +1,39 @@
 //! The `dunnock` program: a table of contents.
 //!
-//! Arguments are in `args.rs`, settings in `settings.rs` and `keys_table.rs`, folders in
-//! `paths.rs`, each group of commands in a file of its own. `compose.rs` chooses the adapters;
-//! `drive.rs` follows a session through its connection until it rests, and shows it through
-//! `plain.rs` (text) or `lines.rs` (JSON). `terminal.rs` opens the terminal app, `tui_host.rs`
-//! answers its requests, and `environment.rs` finds what it shows of the folder. `planner.rs` and
-//! `bridge.rs` are presets of `run`. All output goes through `output.rs`.
+//! `cli/` has the commands and their arguments, `config/` the settings and the folders they come
+//! from, `view/` what people and programs read of a session. `compose.rs` chooses the adapters;
+//! `drive.rs` follows a session through its connection until it rests, and shows it as text
+//! (`view/plain.rs`) or JSON (`view/lines.rs`). `cli/terminal.rs` opens the terminal app and
+//! `cli/serve.rs` the server; `host/` answers their requests. All output goes through
+//! `view/output.rs`.
 
-mod about;
-mod args;
 mod ask_terminal;
-mod bridge;
+mod cli;
 mod compose;
-mod cost;
-mod describe;
-mod doctor;
+mod config;
 mod drive;
-mod environment;
-mod exit;
-mod keys_table;
-mod lines;
-mod models;
-mod money;
-mod output;
-mod paths;
-mod pictures;
-mod plain;
-mod planner;
-mod receipt;
-mod replay;
-mod reply;
-mod rules;
-mod run;
-mod sandbox;
-mod serve;
-mod serve_host;
-mod sessions;
-mod settings;
+mod files;
+mod host;
 mod signals;
-mod tally;
-mod terminal;
-mod transfer;
-mod trust;
-mod tui_host;
-mod undo;
+mod view;
 
-use args::{Args, Command};
 use clap::{CommandFactory as _, Parser as _};
+use cli::args::{self, Args, Command};
+use cli::{
+    about, bridge, cost, doctor, models, reply, rules, run, sandbox, serve, sessions, terminal,
+    trust, undo,
+};
+use config::keys_table;
 use dunnock_proto::Scope;
+use host::tui_host;
 use std::process::ExitCode;
+use view::{exit, output};
 
-pub use lines::schema as json_schema;
-pub use receipt::schema as receipt_schema;
+pub use cli::receipt::schema as receipt_schema;
+pub use view::lines::schema as json_schema;
+
+/// The version of this release.
+pub(crate) const APP: &str = env!("CARGO_PKG_VERSION");
 
 /// Every help page: the command and the text that is printed.
 #[must_use]

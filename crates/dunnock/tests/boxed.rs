@@ -212,12 +212,12 @@ async fn a_call_approved_to_run_outside_the_sandbox_is_recorded_as_unsandboxed()
 /// G509, G510: no launcher, or one that is killed, is an error of the call.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_launcher_that_is_missing_or_killed_runs_nothing_bare() {
-    use dunnock_core::ports::{CancellationToken, ToolCall, Tools as _};
+    use dunnock_ports::{CancellationToken, ToolCall, Tools as _};
     use dunnock_proto::{
         CallId, CallPart, Class, Isolation, Outcome, Recovery, Role, SessionId, Step,
     };
     let world = World::new("launcher");
-    let hands = dunnock_tools::Toolbox::new(
+    let toolbox = dunnock_tools::Toolbox::new(
         Default::default(),
         std::path::Path::new("/nonexistent/launcher"),
         &[],
@@ -251,7 +251,7 @@ async fn a_launcher_that_is_missing_or_killed_runs_nothing_bare() {
             hidden_folder: None,
         };
         let (finished, _) =
-            hands.run(job, std::sync::Arc::new(|_| {}), CancellationToken::default()).await;
+            toolbox.run(job, std::sync::Arc::new(|_| {}), CancellationToken::default()).await;
         assert_eq!(
             (finished.outcome, world.home.read("ran").as_str()),
             (Outcome::Failed, ""),

@@ -358,8 +358,12 @@ async fn a_session_of_another_release_keeps_its_head_and_says_so() {
         files: None,
         checkpoints: None,
         clock: Arc::new(dunnock_engine::SystemClock),
+        ownership: Arc::new(dunnock_engine::FileLocks::new(
+            data.join("locks"),
+            data.join("run"),
+            "0.0.9",
+        )),
         locks: data.join("locks"),
-        runtime: data.join("run"),
         level: dunnock_proto::Isolation::D,
         app: "0.0.9".into(),
         day_budget: None,

@@ -2,16 +2,13 @@
 
 use super::Draft;
 use crate::input::Previews;
-use crate::policy::Verdict;
+use crate::policy::{MOST_CALLS, Verdict};
 use crate::state::{Call, Stage};
 use dunnock_proto::{
     Access, Allowed, AllowedBy, Approval, AskPersonArgs, Asked, CallId, Class, Finished, Isolation,
     Outcome, PlanArgs, Planned, QuestionId, QuestionKind, Role,
 };
 use std::sync::Arc;
-
-/// The maximum number of calls in one answer.
-pub(crate) const MOST_CALLS: usize = 500;
 
 /// Arguments that the person changed.
 type Args = Option<Arc<str>>;

@@ -22,8 +22,6 @@ mod prompt;
 mod reply;
 mod rewind;
 
-pub(crate) use call::MOST_CALLS;
-
 use crate::apply::apply;
 use crate::input::{DecideContext, Input};
 use crate::state::State;

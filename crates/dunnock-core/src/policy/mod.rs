@@ -13,7 +13,6 @@ mod wrap;
 pub use lists::{Findings, Loses, PROTECTED, is_invisible, is_secret};
 
 use crate::apply::new_call;
-use crate::decide::MOST_CALLS;
 use crate::patch::Patch;
 use crate::state::{Call, State};
 use dunnock_proto::{
@@ -114,6 +113,9 @@ pub fn plain_path(path: &str) -> String {
     let names: Vec<&str> = path.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
     format!("{}{}", if path.starts_with('/') { "/" } else { "" }, names.join("/"))
 }
+
+/// The maximum number of calls in one answer.
+pub(crate) const MOST_CALLS: usize = 500;
 
 /// What the command of a call would destroy, as far as its text shows: for previews.
 #[must_use]

@@ -7,7 +7,7 @@ use super::{Body, Outgoing, WireReader, json};
 use crate::answer::{Answer, Bad};
 use crate::dialects::schema;
 use crate::messages::{AssistantPart, ChatMessage, ContentPart};
-use dunnock_core::ports::ToolSpec;
+use dunnock_ports::ToolSpec;
 use dunnock_proto::{Stop, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

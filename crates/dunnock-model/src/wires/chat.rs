@@ -8,7 +8,7 @@ use super::{Body, Outgoing, WireReader, json};
 use crate::answer::{Answer, Bad};
 use crate::messages::{self, AssistantPart, ChatMessage, ContentPart, Picture};
 use crate::provider::Quirks;
-use dunnock_core::ports::ToolSpec;
+use dunnock_ports::ToolSpec;
 use dunnock_proto::{Stop, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -16,30 +16,13 @@ use crate::answer::{Answer, Bad};
 use crate::messages::ChatMessage;
 use crate::preamble::RecordedPreamble;
 use crate::provider::{Auth, Provider};
-use crate::words::words;
-use dunnock_core::ports::ToolSpec;
+use crate::wire::Wire;
+use dunnock_ports::ToolSpec;
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::fmt;
-
-/// The API of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Wire {
-    /// OpenAI's Chat Completions: most servers and gateways.
-    #[default]
-    Chat,
-    /// OpenAI's Responses.
-    Responses,
-    /// Anthropic's Messages.
-    Anthropic,
-    /// Ollama's native API.
-    Ollama,
-}
-
-words!(Wire { Chat = "chat", Responses = "responses", Anthropic = "anthropic", Ollama = "ollama", });
 
 /// How a response is split into pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Systems on which checkpoints do not exist yet: there is no checkpoint store.
 
 use crate::diff_view::{DiffView, ExportFilter, PackedTrees, Preview};
-use dunnock_core::ports::{BoxFuture, Checkpoints, Files, RestorePlan, Restored};
+use dunnock_ports::{BoxFuture, Checkpoints, Files, FilesError, RestorePlan, Restored};
 use dunnock_proto::{Checkpointed, Seq, SessionId, Tree};
 
 /// Saves the files of workspaces; not available on this system.
@@ -14,11 +14,11 @@ impl CheckpointStore {
         _: &'a str,
         _: Tree,
         _: Tree,
-    ) -> BoxFuture<'a, Result<Vec<DiffView>, String>> {
+    ) -> BoxFuture<'a, Result<Vec<DiffView>, FilesError>> {
         match *self {}
     }
     /// Shows what a restore would do.
-    pub fn preview<'a>(&'a self, _: RestorePlan<'a>) -> BoxFuture<'a, Result<Preview, String>> {
+    pub fn preview<'a>(&'a self, _: RestorePlan<'a>) -> BoxFuture<'a, Result<Preview, FilesError>> {
         match *self {}
     }
     /// Packs states for export.
@@ -27,7 +27,7 @@ impl CheckpointStore {
         _: &'a str,
         _: Vec<Tree>,
         _: ExportFilter,
-    ) -> BoxFuture<'a, Result<PackedTrees, String>> {
+    ) -> BoxFuture<'a, Result<PackedTrees, FilesError>> {
         match *self {}
     }
     /// Imports states that were packed elsewhere.
@@ -37,7 +37,7 @@ impl CheckpointStore {
         _: SessionId,
         _: Vec<Vec<u8>>,
         _: Vec<Tree>,
-    ) -> BoxFuture<'a, Result<(), String>> {
+    ) -> BoxFuture<'a, Result<(), FilesError>> {
         match *self {}
     }
     /// Writes the files of a state into an empty folder.
@@ -47,7 +47,7 @@ impl CheckpointStore {
         _: Tree,
         _: std::path::PathBuf,
         _: bool,
-    ) -> BoxFuture<'a, Result<Vec<String>, String>> {
+    ) -> BoxFuture<'a, Result<Vec<String>, FilesError>> {
         match *self {}
     }
     /// Bytes stored.
@@ -61,16 +61,16 @@ impl Checkpoints for CheckpointStore {
     fn keep<'a>(&'a self, _: &'a SessionId, _: &'a str, _: Seq) -> BoxFuture<'a, Checkpointed> {
         match *self {}
     }
-    fn restore<'a>(&'a self, _: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, String>> {
+    fn restore<'a>(&'a self, _: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, FilesError>> {
         match *self {}
     }
-    fn forget<'a>(&'a self, _: &'a SessionId) -> BoxFuture<'a, Result<(), String>> {
+    fn forget<'a>(&'a self, _: &'a SessionId) -> BoxFuture<'a, Result<(), FilesError>> {
         match *self {}
     }
 }
 
 impl Files for CheckpointStore {
-    fn tree<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Tree, String>> {
+    fn tree<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Tree, FilesError>> {
         match *self {}
     }
     fn holds<'a>(&'a self, _: &'a str, _: &'a Tree) -> BoxFuture<'a, bool> {

@@ -6,7 +6,7 @@ use super::object::{NameOnly, Node, TreeEntry, decode, encode};
 use super::pack::{CheckpointRoot, Pack};
 use super::{CheckpointStore, Open, hash, now, restore, shown, tree};
 use crate::diff_view::{ExportFilter, PackedTrees};
-use dunnock_core::ports::{BoxFuture, WorkspaceCopy};
+use dunnock_ports::{BoxFuture, FilesError, WorkspaceCopy};
 use dunnock_proto::{Hash, SessionId, Tree};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -135,7 +135,7 @@ impl CheckpointStore {
         workspace: &'a str,
         trees: Vec<Tree>,
         change: ExportFilter,
-    ) -> BoxFuture<'a, Result<PackedTrees, String>> {
+    ) -> BoxFuture<'a, Result<PackedTrees, FilesError>> {
         self.with(workspace, move |open| {
             let mut packed = PackedTrees::default();
             let mut known = HashMap::new();
@@ -165,7 +165,7 @@ impl CheckpointStore {
         session: SessionId,
         objects: Vec<Vec<u8>>,
         trees: Vec<Tree>,
-    ) -> BoxFuture<'a, Result<(), String>> {
+    ) -> BoxFuture<'a, Result<(), FilesError>> {
         self.with(workspace, move |open| {
             let folders: HashMap<Hash, &[u8]> =
                 objects.iter().map(|bytes| (Hash::of(bytes), bytes.as_slice())).collect();
@@ -210,7 +210,7 @@ impl CheckpointStore {
         name: Tree,
         into: PathBuf,
         strange: bool,
-    ) -> BoxFuture<'a, Result<Vec<String>, String>> {
+    ) -> BoxFuture<'a, Result<Vec<String>, FilesError>> {
         self.with(workspace, move |open| open.unfold(&hash(&name)?, &into, strange))
     }
 }

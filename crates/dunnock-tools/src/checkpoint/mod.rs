@@ -16,8 +16,9 @@ mod scan;
 
 use crate::diff_view::{DiffView, Preview};
 use diff::{Changes, NodeChange, diff};
-use dunnock_core::ports::{
-    BoxFuture, Checkpoints, Files, RestorePlan, Restored, Window, WorkspaceCopy,
+use dunnock_core::Window;
+use dunnock_ports::{
+    BoxFuture, Checkpoints, Files, FilesError, RestorePlan, Restored, WorkspaceCopy,
 };
 use dunnock_proto::{Checkpointed, Hash, Seq, SessionId, Tree};
 use object::{NameOnly, Node, Reader};
@@ -151,10 +152,10 @@ impl CheckpointStore {
         &'a self,
         workspace: &'a str,
         work: impl FnOnce(&mut Open<'_>) -> io::Result<T> + Send + 'static,
-    ) -> BoxFuture<'a, Result<T, String>> {
+    ) -> BoxFuture<'a, Result<T, FilesError>> {
         let (store, base, bounds) = (self.store(workspace), self.base.clone(), self.bounds);
         Box::pin(async move {
-            let store = store.map_err(|error| error.to_string())?;
+            let store = store.map_err(FilesError::failed)?;
             let done = tokio::task::spawn_blocking(move || {
                 let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut open = store.open(bounds)?;
@@ -167,7 +168,8 @@ impl CheckpointStore {
                 }
                 done
             });
-            done.await.map_err(|e| e.to_string())?.map_err(|e| words(&e))
+            let done = done.await.map_err(FilesError::failed)?;
+            done.map_err(|e| FilesError::Failed(words(&e)))
         })
     }
 
@@ -177,7 +179,7 @@ impl CheckpointStore {
         workspace: &'a str,
         before: Tree,
         after: Tree,
-    ) -> BoxFuture<'a, Result<Vec<DiffView>, String>> {
+    ) -> BoxFuture<'a, Result<Vec<DiffView>, FilesError>> {
         self.with(workspace, move |open| {
             let changes = diff(open.pack, &hash(&before)?, &hash(&after)?)?;
             differs(open.pack, &changes, SHOWN_IN_ALL)
@@ -185,7 +187,10 @@ impl CheckpointStore {
     }
 
     /// Shows what a restore would do, without doing it. `back.from` is the last saved state.
-    pub fn preview<'a>(&'a self, back: RestorePlan<'a>) -> BoxFuture<'a, Result<Preview, String>> {
+    pub fn preview<'a>(
+        &'a self,
+        back: RestorePlan<'a>,
+    ) -> BoxFuture<'a, Result<Preview, FilesError>> {
         let mut way = PendingRestore::of(back);
         self.with(back.workspace, move |open| {
             let now = open.look()?;
@@ -623,7 +628,7 @@ impl Checkpoints for CheckpointStore {
         })
     }
 
-    fn restore<'a>(&'a self, back: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, String>> {
+    fn restore<'a>(&'a self, back: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, FilesError>> {
         let way = PendingRestore::of(back);
         self.with(back.workspace, move |open| open.restore(&way))
     }
@@ -633,7 +638,7 @@ impl Checkpoints for CheckpointStore {
         workspace: &'a str,
         between: &'a Window,
         ours: &'a [Window],
-    ) -> BoxFuture<'a, Result<Vec<String>, String>> {
+    ) -> BoxFuture<'a, Result<Vec<String>, FilesError>> {
         let ((before, after), ours) = (between.clone(), ours.to_vec());
         self.with(workspace, move |open| {
             let ours = open.windows(&ours)?;
@@ -652,7 +657,7 @@ impl Checkpoints for CheckpointStore {
         &'a self,
         workspace: &'a str,
         tree: &'a Tree,
-    ) -> BoxFuture<'a, Result<Box<dyn WorkspaceCopy>, String>> {
+    ) -> BoxFuture<'a, Result<Box<dyn WorkspaceCopy>, FilesError>> {
         let tree = tree.clone();
         self.with(workspace, move |open| {
             let copy = export::TempFolder::new()?;
@@ -661,13 +666,14 @@ impl Checkpoints for CheckpointStore {
         })
     }
 
-    fn forget<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), String>> {
+    fn forget<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), FilesError>> {
         let (base, session) = (self.base.clone(), session.clone());
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         stores.clear(); // they are reopened when needed
         Box::pin(async move {
             let done = tokio::task::spawn_blocking(move || collect::forget(&base, &session));
-            done.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
+            let done = done.await.map_err(FilesError::failed)?;
+            done.map_err(FilesError::failed)
         })
     }
 }
@@ -677,7 +683,7 @@ impl Files for CheckpointStore {
         crate::git::commit(Path::new(workspace))
     }
 
-    fn tree<'a>(&'a self, workspace: &'a str) -> BoxFuture<'a, Result<Tree, String>> {
+    fn tree<'a>(&'a self, workspace: &'a str) -> BoxFuture<'a, Result<Tree, FilesError>> {
         self.with(workspace, |open| Ok(tree(open.look()?)))
     }
 

@@ -1,0 +1,56 @@
+//! How requests to a model are written, and what it is offered.
+
+use crate::dialects::Dialect;
+use crate::preset::{self, Preset};
+use crate::profile::{EditFormat, Profile, Size};
+use crate::provider::{Provider, Quirks};
+use crate::wire::Wire;
+use dunnock_ports::ToolSpec;
+
+/// How requests to a model are written, and what it is offered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Traits {
+    pub(crate) wire: Wire,
+    pub(crate) dialect: Dialect,
+    pub(crate) constrained: bool,
+    pub(crate) edit: EditFormat,
+    pub(crate) size: Size,
+    pub(crate) window: Option<u64>,
+    pub(crate) parallel: bool,
+    pub(crate) quirks: Quirks,
+    pub(crate) preset: Preset,
+    /// Time limit in seconds for a command of a copy-and-paste session.
+    pub(crate) timeout: u64,
+}
+
+impl Traits {
+    /// The traits of a model without a profile, from its provider's configuration.
+    pub(crate) fn of(provider: &Provider) -> Self {
+        Self {
+            wire: provider.wire,
+            dialect: Dialect::Native,
+            constrained: true,
+            edit: EditFormat::Any,
+            size: Size::Default,
+            window: provider.window,
+            parallel: true,
+            quirks: provider.quirks,
+            preset: Preset::Plain,
+            timeout: 0,
+        }
+    }
+
+    /// The tools that it is offered.
+    pub(crate) fn offers(&self, all: Vec<ToolSpec>) -> Vec<ToolSpec> {
+        let mut offers = self.preset.offers(all);
+        if self.preset == Preset::Plain {
+            offers.retain(|offer| Profile::offers(self.size, self.edit, &offer.tool.name));
+        }
+        offers
+    }
+
+    /// Our name for a tool that it is offered.
+    pub(crate) fn ours(&self, name: &str) -> String {
+        if self.preset == Preset::Planner { preset::ours(name).into() } else { name.into() }
+    }
+}

@@ -1,0 +1,34 @@
+//! What the engine needs from outside: a store, a model, tools, files, and the ownership of
+//! sessions.
+//!
+//! Adapters implement these traits and never see each other. They return a [`BoxFuture`], so that a
+//! port can be chosen at run time.
+//!
+//! A store has four parts, one trait each: [`EventLog`], [`Blobs`], [`Catalogue`] and [`Ledger`].
+//! Whatever implements all four is a [`Store`]; [`StoreParts`] makes one of parts that come from
+//! different places.
+
+mod blobs;
+mod catalogue;
+mod error;
+mod event_log;
+mod files;
+mod ledger;
+mod model;
+mod ownership;
+mod store;
+mod tools;
+mod types;
+
+pub use blobs::{Blob, BlobFile, Blobs};
+pub use catalogue::{Catalogue, Listed, Listing, SearchHit};
+pub use error::{FilesError, OwnershipError, RenderError, StoreError, SummaryError};
+pub use event_log::{Appended, Batch, EventLog};
+pub use files::{Checkpoints, Files, RestorePlan, Restored, WorkspaceCopy};
+pub use ledger::{Charge, DayTotal, Ledger};
+pub use model::{Model, ModelRequest, Summary};
+pub use ownership::{Epoch, Owned, OwnerNote, Ownership};
+pub use store::{Store, StoreParts};
+pub use tokio_util::sync::CancellationToken;
+pub use tools::{ToolCall, ToolSpec, Tools};
+pub use types::{BoxFuture, DeltaSink};

@@ -1,0 +1,80 @@
+//! The tools that calls run.
+
+use crate::{Blob, BoxFuture, CancellationToken, DeltaSink, FilesError};
+use dunnock_core::Call;
+use dunnock_proto::{Finished, Hash, Isolation, Loss, SessionId, Tool};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A tool as described to the model, and what the core must know about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolSpec {
+    /// Its name and properties.
+    pub tool: Tool,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON schema of its arguments, as text.
+    pub schema: String,
+}
+
+/// What a call needs to run.
+#[derive(Debug, Clone)]
+pub struct ToolCall {
+    /// The session.
+    pub session: SessionId,
+    /// The folder.
+    pub workspace: Arc<str>,
+    /// The call, with the arguments and the access that were allowed.
+    pub call: Call,
+    /// How it must be isolated.
+    pub isolation: Isolation,
+    /// Files as the model last saw them.
+    pub seen: Arc<BTreeMap<String, Hash>>,
+    /// A folder that is hidden from commands, like those of the program itself: it holds the
+    /// pasted answers of the chat.
+    pub hidden_folder: Option<String>,
+}
+
+/// Runs calls.
+pub trait Tools: Send + Sync {
+    /// Runs a call until it ends. When cancelled, it stops the call and its whole process tree.
+    /// Reports either way.
+    fn run(
+        &self,
+        job: ToolCall,
+        live: DeltaSink,
+        halt: CancellationToken,
+    ) -> BoxFuture<'_, (Finished, Vec<Blob>)>;
+    /// Repairs what a dead process left half done. Called by a new owner before anything reads the
+    /// files.
+    fn mend(&self) {}
+    /// Keeps a session's lock held while anything that its calls started may run, even after this
+    /// process has died, until the returned value is dropped.
+    fn hold(&self, lock: &std::fs::File) -> Option<Box<dyn Send + Sync>> {
+        let _ = lock;
+        None
+    }
+    /// What a call would destroy, as far as that can be determined without changing anything.
+    fn preview<'a>(&'a self, workspace: &'a str, call: &'a Call) -> BoxFuture<'a, Vec<Loss>> {
+        let _ = (workspace, call);
+        Box::pin(async { Vec::new() })
+    }
+    /// Ends the processes that a session's calls left running, and waits until they are gone.
+    /// Called when no process drives the session any more.
+    fn close<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {
+        let _ = session;
+        Box::pin(async {})
+    }
+    /// Saves the results of a planner's iterations in a file of that name, where no call can write.
+    fn remember<'a>(
+        &'a self,
+        workspace: &'a str,
+        name: &'a str,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<(), FilesError>> {
+        let _ = (workspace, name, text);
+        Box::pin(async { Ok(()) })
+    }
+    /// Kills everything that is running: this process is about to exit.
+    fn stop_all(&self) {}
+}

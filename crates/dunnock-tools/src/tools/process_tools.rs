@@ -1,0 +1,185 @@
+//! `process_start`, `process_read`, `process_write`, `process_stop`: programs that keep running
+//! between calls.
+
+use crate::child::Input;
+use crate::processes::Process;
+use crate::tool::{Example, Tool, ToolContext, ToolOutput};
+use crate::tools::shell::{Line, line_schema};
+use dunnock_proto::{Class, Recovery};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Output that arrives this soon after an action is returned with it.
+const AT_ONCE: Duration = Duration::from_millis(300);
+
+/// Starts a program that keeps running between calls: a server, a watcher, an interactive program.
+/// It is stopped when the session ends, at the latest. For a command that ends by itself, use
+/// shell.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProcessStart {
+    /// A command line for the shell, or a list of arguments to run directly.
+    #[schemars(schema_with = "line_schema")]
+    command: Line,
+    /// Folder to run in, relative to the workspace root; the root if left out.
+    #[serde(default)]
+    #[schemars(length(max = 4096))]
+    folder: Option<String>,
+    /// Ask the person for network access; without it, there is at most a private
+    /// loopback.
+    #[serde(default)]
+    #[expect(dead_code, reason = "policy reads it")]
+    network: bool,
+    /// Give it a terminal (120 columns, 40 rows), for programs that need one.
+    #[serde(default)]
+    terminal: bool,
+}
+
+/// Returns the output of a process since the last read, and whether it is still running.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProcessRead {
+    /// Its number, from process_start.
+    process: u32,
+    /// Seconds to wait for output if there is none yet; at most 60.
+    #[serde(default)]
+    #[schemars(range(max = 60))]
+    wait: u64,
+}
+
+/// Writes to a process's standard input, exactly as given (end a line with \n), and returns its new
+/// output.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProcessWrite {
+    /// Its number, from process_start.
+    process: u32,
+    /// The text to write.
+    #[schemars(length(max = 100_000))]
+    text: String,
+}
+
+/// Stops a process and everything it started, and returns its last output.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProcessStop {
+    /// Its number, from process_start.
+    process: u32,
+}
+
+const NONE: Example = Example {
+    about: "No process was started",
+    args: r#"{"process":1}"#,
+    gives: "there is no process; start one with process_start (processes do not survive a restart \
+            of the agent)",
+    fails: true,
+    ..Example::PLAIN
+};
+
+fn said(result: Result<(Arc<Process>, &str), String>, context: &ToolContext) -> ToolOutput {
+    let text = result.map(|(process, first)| {
+        format!("{first}{}", process.read(context.limits.output_lines, context.limits.output_bytes))
+    });
+    text.into()
+}
+
+impl Tool for ProcessStart {
+    const NAME: &'static str = "process_start";
+    const CLASS: Class = Class::Command;
+    const RECOVERY: Recovery = Recovery::Unknown;
+    const LEAVES_PROCESS: bool = true;
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            about: "A program that waits for input",
+            args: r#"{"command":["cat"]}"#,
+            gives: "started process 1\n[process 1 is running; no new output]",
+            ..Example::PLAIN
+        },
+        Example {
+            about: "A program that ends at once",
+            args: r#"{"command":"echo no; exit 3"}"#,
+            gives: "started process 1\nno\n[process 1: exit 3]",
+            ..Example::PLAIN
+        },
+    ];
+
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        let program = match self.command.program(&context, self.folder.as_deref()) {
+            Ok(program) => program,
+            Err(error) => return Err::<String, _>(error).into(),
+        };
+        let input = if self.terminal { Input::Terminal } else { Input::Pipe };
+        let started = context.processes.start(&context, program, input);
+        let first = started
+            .as_ref()
+            .map_or_else(|_| String::new(), |p| format!("started process {}\n", p.number));
+        if let Ok(process) = &started {
+            // Wait the full time: a program that reports a fatal error exits a moment after
+            // printing it.
+            process.end(AT_ONCE).await;
+        }
+        said(started.map(|process| (process, first.as_str())), &context)
+    }
+}
+
+impl Tool for ProcessRead {
+    const NAME: &'static str = "process_read";
+    const CLASS: Class = Class::Read;
+    const RECOVERY: Recovery = Recovery::Repeat;
+    const POLLS: bool = true;
+    const EXAMPLES: &'static [Example] = &[NONE];
+
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        let found = context.processes.find(&context, self.process);
+        if let Ok(process) = &found {
+            tokio::select! {
+                () = process.wait(Duration::from_secs(self.wait.min(60))) => {}
+                () = context.halt.cancelled() => {}
+            }
+        }
+        said(found.map(|process| (process, "")), &context)
+    }
+}
+
+impl Tool for ProcessWrite {
+    const NAME: &'static str = "process_write";
+    const CLASS: Class = Class::Command;
+    const RECOVERY: Recovery = Recovery::Unknown;
+    const EXAMPLES: &'static [Example] =
+        &[Example { args: r#"{"process":1,"text":"x\n"}"#, ..NONE }];
+
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        let written = match context.processes.find(&context, self.process) {
+            Ok(process) => match process.write(self.text).await {
+                Ok(()) => {
+                    process.wait(AT_ONCE).await;
+                    Ok(process)
+                }
+                Err(error) => Err(format!(
+                    "{error}\n{}",
+                    process.read(context.limits.output_lines, context.limits.output_bytes)
+                )),
+            },
+            Err(error) => Err(error),
+        };
+        said(written.map(|process| (process, "")), &context)
+    }
+}
+
+impl Tool for ProcessStop {
+    const NAME: &'static str = "process_stop";
+    const CLASS: Class = Class::Read;
+    const RECOVERY: Recovery = Recovery::Repeat;
+    const EXAMPLES: &'static [Example] = &[NONE];
+
+    async fn run(self, context: ToolContext) -> ToolOutput {
+        let found = context.processes.find(&context, self.process);
+        if let Ok(process) = &found {
+            process.stop();
+            process.end(Duration::from_secs(8)).await;
+        }
+        said(found.map(|process| (process, "")), &context)
+    }
+}

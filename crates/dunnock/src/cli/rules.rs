@@ -1,0 +1,81 @@
+//! `dunnock rules`: lists, adds and removes approval rules for all sessions.
+
+use crate::cli::args::RulesCommand as Asked;
+use crate::config::rules::{allow, alone, listed, load, save};
+use crate::view::exit::usage;
+use crate::view::output;
+use dunnock_proto::{Access, Rule};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Builds a rule from the tool and the first words of its command.
+fn rule(words: &[String], access: Access) -> anyhow::Result<Rule> {
+    match words {
+        [tool, words @ ..] => Ok(Rule { tool: tool.clone(), words: words.to_vec(), access }),
+        [] => Err(usage(
+            "name a tool and the first words of its command: dunnock rules deny shell docker",
+        )),
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
+    let rules = load()?;
+    match what {
+        None => {
+            let all = rules
+                .allow
+                .iter()
+                .map(|rule| ("allow", rule))
+                .chain(rules.deny.iter().map(|rule| ("deny", rule)));
+            for (n, (kind, rule)) in all.clone().enumerate() {
+                output::line(&match json {
+                    true => {
+                        json!({"n": n + 1, "kind": kind, "tool": rule.tool, "words": rule.words})
+                            .to_string()
+                    }
+                    false => {
+                        format!("{:>3}  {kind:<5}  {}", n + 1, output::visible(&listed(rule)))
+                    }
+                });
+            }
+            if all.count() == 0 && !json {
+                output::aside(
+                    "there are no rules. Answer \"always\" to add one, or use: dunnock rules \
+                     allow, dunnock rules deny",
+                );
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(Asked::Revoke { n }) => {
+            let _alone = alone()?;
+            let mut rules = load()?;
+            let (allowed, at) = (rules.allow.len(), n.wrapping_sub(1));
+            let gone = match at {
+                at if at < allowed => rules.allow.remove(at),
+                at if at < allowed + rules.deny.len() => rules.deny.remove(at - allowed),
+                _ => {
+                    return Err(usage(format!(
+                        "there is no rule {n}; \"dunnock rules\" lists them"
+                    )));
+                }
+            };
+            save(&rules)?;
+            output::aside(&format!(
+                "removed: {}. Sessions that started with it keep it until they are resumed",
+                gone.shape()
+            ));
+        }
+        Some(Asked::Allow { words, network }) => {
+            let rule = rule(&words, Access { network, ..Access::NOTHING })?;
+            allow(&rule)?;
+        }
+        Some(Asked::Deny { words }) => {
+            let _alone = alone()?;
+            let mut rules = load()?;
+            rules.deny.push(rule(&words, Access::NOTHING)?);
+            save(&rules)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

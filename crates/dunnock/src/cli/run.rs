@@ -1,0 +1,217 @@
+//! `run`, `resume`, `attach`: follow a session until it rests.
+
+use crate::cli::args::Flags;
+use crate::cli::{bridge, find, pictures, planner};
+use crate::compose;
+use crate::config::{load, paths};
+use crate::drive::{self, Carrying, CtrlC, Drive, Seen, View, attended};
+use crate::signals::Signals;
+use crate::view::exit::usage;
+use crate::view::output;
+use anyhow::bail;
+use dunnock_core::{Phase, Status};
+use dunnock_engine::{Connection, create};
+use dunnock_proto::{Command, SessionId};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+pub(crate) async fn run(
+    data: Option<PathBuf>,
+    task: Option<String>,
+    flags: Flags,
+) -> anyhow::Result<ExitCode> {
+    let workspace = paths::workspace(flags.cd.as_deref())?;
+    let mut settings =
+        load::settings(Some(&workspace), flags.trust, load::given(data, flags.settings()))?;
+    let task = drive::task(task).await?;
+    if dunnock_tools::holds_a_key(&task) {
+        output::note(
+            "your task contains what looks like a key. It is sent to the model and saved with the \
+             session. If you did not mean to share it, replace the key and delete the session: \
+             dunnock sessions delete",
+        );
+    }
+    let pictures = pictures::read(&flags.image)?;
+    let mut open = compose::open(&settings, flags.output.as_deref()).await?;
+    paths::keeps_its_own(&workspace, &settings)?;
+    let model = compose::model(&mut settings, &open.client).await?;
+    let mut config = compose::config(&settings, &open.client, model, attended(flags.json))?;
+    if planner::wanted(&settings) {
+        planner::plan(&settings, &mut config, &workspace, &task);
+    }
+    open.confine(&settings, config.sandbox);
+    compose::keepable(&config, open.ports.level, open.ports.day_budget)?;
+    start(open, &workspace, config, (task, pictures), flags, Carrying::Leaves).await
+}
+
+/// Starts a session and runs it.
+pub(crate) async fn start(
+    open: compose::Composed,
+    workspace: &Path,
+    config: dunnock_proto::Config,
+    (task, pictures): (std::sync::Arc<str>, Vec<dunnock_ports::Blob>),
+    flags: Flags,
+    carrying: Carrying,
+) -> anyhow::Result<ExitCode> {
+    let bridge_folder = config.bridge.as_ref().map(|bridge| bridge.folder.clone());
+    let session = create(&open.ports, &workspace.to_string_lossy(), config).await?;
+    if let Some(folder) = bridge_folder {
+        bridge::claim(Path::new(&folder), &session)?;
+        if !flags.json {
+            output::line(&format!("New session: {session}"));
+            output::line(&format!("Task: {}", output::one_line(&task)));
+        }
+    }
+    let mut view = View::new(&session, flags.json);
+    let seen = Seen::read(&open.ports, &session).await?;
+    view.begin(&seen.state, open.ports.level);
+    // JSON lines include every event, even the first.
+    let seen = Seen { state: dunnock_core::State::default(), tally: seen.tally };
+    let signals = Signals::new()?;
+    let images = pictures::keep(&open.ports, &session, &pictures).await?;
+    let mut connection = Connection::open(open.ports.clone(), session.clone(), 0).await?;
+    let upto = accepted(connection.send(Command::Prompt { text: task, images }).await?)?;
+    let (ports, output, ctrl_c) = (open.ports, flags.output, CtrlC::Stops);
+    Drive { ports, session, seen, view, signals, ctrl_c, carrying, output, upto }
+        .go(connection)
+        .await
+}
+
+fn accepted(answer: Result<u64, dunnock_engine::Refusal>) -> anyhow::Result<u64> {
+    answer.map_err(|refusal| anyhow::anyhow!("{refusal}"))
+}
+
+pub(crate) async fn resume(
+    data: Option<PathBuf>,
+    id: Option<String>,
+    prompt: Option<String>,
+    flags: Flags,
+) -> anyhow::Result<ExitCode> {
+    let here = paths::workspace(flags.cd.as_deref()).ok();
+    let settings =
+        load::settings(here.as_deref(), flags.trust, load::given(data, flags.settings()))?;
+    let open = compose::open(&settings, flags.output.as_deref()).await?;
+    let session = find::session(&open, id.as_deref(), flags.cd.as_deref()).await?;
+    go_on(open, &settings, session, prompt, flags, Carrying::Leaves).await
+}
+
+/// Continues a session, for `resume` and `approve --go`.
+pub(crate) async fn go_on(
+    mut open: compose::Composed,
+    settings: &crate::config::settings::Settings,
+    session: SessionId,
+    prompt: Option<String>,
+    flags: Flags,
+    carrying: Carrying,
+) -> anyhow::Result<ExitCode> {
+    let pictures = pictures::read(&flags.image)?;
+    if prompt.is_none() && !pictures.is_empty() {
+        return Err(usage("--image needs a prompt: --prompt \"...\""));
+    }
+    let seen = Seen::read(&open.ports, &session).await?;
+    let id = output::id(&session).to_owned();
+    if flags.planner && seen.state.config.planner.is_none() {
+        return Err(usage(format!(
+            "session {id} was not started with --planner; start a new one: dunnock run --planner \
+             \"...\""
+        )));
+    }
+    if let Some(unknown) = &seen.state.read_only {
+        bail!(
+            "session {id} was written by a later release ({}), which recorded {:?}. Use that \
+             release to continue it",
+            unknown.app,
+            unknown.kind
+        );
+    }
+    let (status, from) = (seen.state.status(), seen.state.seq);
+    let rests = seen.state.phase == Phase::Rest && seen.state.questions.is_empty();
+    let over = rests && matches!(status, Status::Done | Status::Failed);
+    let again =
+        rests && matches!(status, Status::Stopped | Status::Limit) && seen.state.last.is_some();
+    if rests && seen.state.last.is_none() && prompt.is_none() {
+        return Err(usage(format!(
+            "session {id} has no task yet. Give it one: dunnock resume {id} --prompt \"...\""
+        )));
+    }
+    if !over || prompt.is_some() {
+        let folder = seen.state.workspace.clone().unwrap_or_default();
+        if !Path::new(folder.as_ref()).is_dir() {
+            bail!("the folder of this session, {folder}, no longer exists. Restore it to continue");
+        }
+        let now = &seen.state.config;
+        let patch = compose::patch(settings, &open.client, now, None)?;
+        let config = patch.map_or_else(|| now.as_ref().clone(), |patch| now.with(&patch));
+        open.confine(settings, config.sandbox);
+        compose::keepable(&config, open.ports.level, open.ports.day_budget)?;
+        open.client.knows(&config.model).map_err(usage)?;
+    }
+    let mut view = View::new(&session, flags.json);
+    let ended = over && prompt.is_none();
+    let then = seen.state.owner.map_or(open.ports.level, |current| current.level);
+    view.begin(&seen.state, if ended { then } else { open.ports.level });
+    let now = seen.state.config.clone();
+    let signals = Signals::new()?;
+    let (ports, ctrl_c, output, upto) = (open.ports.clone(), CtrlC::Stops, flags.output, 0);
+    let mut drive = Drive {
+        ports,
+        session: session.clone(),
+        seen,
+        view,
+        signals,
+        ctrl_c,
+        carrying,
+        output,
+        upto,
+    };
+    if over && prompt.is_none() {
+        return drive.show_end().await;
+    }
+    let images = pictures::keep(&open.ports, &session, &pictures).await?;
+    let mut connection = Connection::open(open.ports.clone(), session, from).await?;
+    // Whether a user can answer depends on the process that drives the session, not on one that
+    // watches.
+    let here = connection.handle().is_some().then(|| attended(flags.json));
+    if let Some(set) = compose::patch(settings, &open.client, &now, here)? {
+        drive.upto = accepted(connection.send(Command::Configure { set }).await?)?;
+    }
+    if let Some(text) = prompt {
+        drive.upto =
+            accepted(connection.send(Command::Prompt { text: text.into(), images }).await?)?;
+    } else if again {
+        drive.upto = accepted(connection.send(Command::Run).await?)?;
+    }
+    drive.go(connection).await
+}
+
+pub(crate) async fn attach(
+    data: Option<PathBuf>,
+    id: Option<String>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let settings = load::settings(
+        paths::workspace(None).ok().as_deref(),
+        false,
+        load::given(data, Vec::new()),
+    )?;
+    let open = compose::open(&settings, None).await?;
+    let session = find::session(&open, id.as_deref(), None).await?;
+    let seen = Seen::read(&open.ports, &session).await?;
+    let signals = Signals::new()?;
+    let Some(connection) =
+        Connection::join(open.ports.clone(), session.clone(), seen.state.seq).await?
+    else {
+        let id = output::id(&session);
+        bail!(
+            "no process is running session {id} (state: {}). Continue it: dunnock resume {id}",
+            seen.state.status()
+        );
+    };
+    let mut view = View::new(&session, json);
+    let level = seen.state.owner.map_or(open.ports.level, |current| current.level);
+    view.begin(&seen.state, level);
+    let (ports, ctrl_c, carrying) = (open.ports, CtrlC::Leaves, Carrying::Waits { copy: false });
+    Drive { ports, session, seen, view, signals, ctrl_c, carrying, output: None, upto: 0 }
+        .go(connection)
+        .await
+}

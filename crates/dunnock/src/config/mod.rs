@@ -1,0 +1,10 @@
+//! Settings, rules and trust, and the files and folders they come from.
+
+pub(crate) mod keys_table;
+pub(crate) mod load;
+pub(crate) mod money;
+pub(crate) mod paths;
+pub(crate) mod rules;
+pub(crate) mod sandbox_settings;
+pub(crate) mod settings;
+pub(crate) mod trust;

@@ -1,0 +1,5 @@
+//! Answers the requests of the terminal app and of the server.
+
+pub(crate) mod environment;
+pub(crate) mod serve_host;
+pub(crate) mod tui_host;
