@@ -39,6 +39,8 @@
 //!
 //! The public API changes only with the major version; enums that may grow are `non_exhaustive`.
 
+#![warn(missing_docs)]
+
 mod agent;
 mod event;
 mod run;

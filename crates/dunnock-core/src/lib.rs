@@ -9,6 +9,7 @@
 //! Invariant: folding never fails and never consults a constant or a default; each event contains
 //! everything it needs.
 
+#![warn(missing_docs)]
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod apply;

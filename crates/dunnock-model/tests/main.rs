@@ -4,7 +4,6 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    missing_docs,
     reason = "a test ends where it goes wrong"
 )]
 

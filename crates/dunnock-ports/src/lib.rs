@@ -8,6 +8,8 @@
 //! Whatever implements all four is a [`Store`]; [`StoreParts`] makes one of parts that come from
 //! different places.
 
+#![warn(missing_docs)]
+
 mod blobs;
 mod catalogue;
 mod error;

@@ -8,6 +8,8 @@
 //! later releases. Fields and variants are added, never renamed, and a new optional field documents
 //! what its absence meant.
 
+#![warn(missing_docs)]
+
 mod command;
 mod event;
 mod events_table;

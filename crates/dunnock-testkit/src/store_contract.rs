@@ -125,7 +125,6 @@ macro_rules! store_rules {
 }
 
 /// The rules, each named by what it demands.
-#[expect(missing_docs, reason = "their names say it")]
 pub mod rules {
     use super::*;
 

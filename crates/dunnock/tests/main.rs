@@ -1,11 +1,6 @@
 //! The program as people and scripts meet it, against a scripted model behind real HTTP.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    missing_docs,
-    reason = "a test ends where it goes wrong"
-)]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test ends where it goes wrong")]
 
 mod answers;
 mod back;

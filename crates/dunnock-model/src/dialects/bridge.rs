@@ -13,7 +13,6 @@ use super::marks::*;
 
 /// A command, or the reason why it was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "as in the table of commands above")]
 pub enum InboxItem {
     Read {
         path: String,
