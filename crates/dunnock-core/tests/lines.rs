@@ -106,3 +106,62 @@ fn mutated_lines_stop_nothing_and_loosen_nothing() {
     println!("{rounds} lines: {denied} denied, {obscure} obscure, {offered} with a rule to offer");
     assert!(denied > 0 && obscure > 0 && offered > 0);
 }
+
+/// Lines that run `rm x`, written so that an earlier splitter saw no `rm`.
+const HIDDEN: &[&str] = &[
+    "echo \"$\\\n(rm x)\"",
+    "cat <<E\n$\\\n(rm x)\nE",
+    "cat <<E\n\tE\necho '\nE\nrm x\n#'",
+    "cat <<E\nfoo\\\nE\necho '\nE\nrm x\n#'",
+    "cat <\\\n<E\n'\nE\nrm x\n#'",
+    "> \\\n out rm x",
+    "A=\"\" rm x",
+    "A='b c' rm x",
+    "a[0]=\"\" rm x",
+    "{fd}>out rm x",
+    "$\"rm\" x",
+    "$'rm\\0y' x",
+    "$'\\x{72}m' x",
+    "time -p rm x",
+    "time -- rm x",
+    "time -p { rm x; }",
+    "function f { rm x; }; f",
+    "function f if rm x; then :; fi; f",
+    "coproc N { rm x; }",
+    "set -- a; for f do rm x; done",
+    "echo ${y-{}; rm x; echo }",
+    "echo ${y-\"}\"}; rm x #\"",
+    "y='$(rm x)'; cat <<E\n${y@P}\nE",
+    "y='a[$(rm x)]'; echo \"$[y]\"",
+    "y='a[$(rm x)]'; ((y))",
+    "y='a[$(rm x)]'; echo ${z[y]}",
+    "bash -c -- 'rm x'",
+    "bash -c -o errexit 'rm x'",
+    "trap -- 'rm x' EXIT",
+    "env '-Srm x'",
+    "env rm x -S y",
+    "find . -exec ls ';' -exec rm x ';'",
+];
+
+#[test]
+fn a_denied_command_is_denied_however_it_is_written() {
+    let deny =
+        vec![Rule { tool: "shell".into(), words: vec!["rm".into()], access: Access::NOTHING }];
+    let denying = scene(Config { mode: Mode::All, deny, ..Config::default() }).s;
+    let judged = |line: &str| Policy::default().judge(&denying, &call(line));
+    let missed: Vec<&&str> =
+        HIDDEN.iter().filter(|line| !matches!(judged(line), Verdict::Deny(_))).collect();
+    assert!(missed.is_empty(), "{missed:#?}");
+    // None of them is read-only.
+    let asking = scene(Config { mode: Mode::Ask, ..Config::default() }).s;
+    for line in HIDDEN {
+        let verdict = Policy::default().judge(&asking, &call(line));
+        assert!(!matches!(verdict, Verdict::Allow { .. }), "{line:?}");
+    }
+    // The same shapes without it are not denied.
+    for line in
+        ["A=\"b c\" ls", "time -p ls", "cat <<E\n\tE\nE\nls", "ls \\\n -la", "> \\\n out ls"]
+    {
+        assert!(!matches!(judged(line), Verdict::Deny(_)), "{line}");
+    }
+}

@@ -3,7 +3,7 @@
 //!
 //! It is a scanner driven by a small table, not a grammar: it knows comments, quotes, numbers and
 //! keywords. A grammar library needs more memory than the rest of this program, and tens of
-//! milliseconds before its first line.
+//! milliseconds before its first line (`docs/internals/libraries.md` has the figures).
 
 use crate::languages_table::{LANGUAGES, Language};
 use crate::text::{Line, Span, Style, Tone};
@@ -78,12 +78,23 @@ impl Highlighter {
         }
         let before = text[..at].chars().next_back();
         let free = before.is_none_or(|c| c.is_whitespace() || "(){}[];,".contains(c));
-        if language.line.iter().any(|mark| rest.starts_with(mark) && (free || *mark == "//")) {
+        // `${#x}` is no comment.
+        let begins = |mark: &&str| match *mark {
+            "//" => true,
+            "#" => free && before != Some('{'),
+            _ => free,
+        };
+        if language.line.iter().any(|mark| rest.starts_with(mark) && begins(mark)) {
             return (text.len(), Tone::Comment);
         }
         let Some(first) = rest.chars().next() else { return (text.len(), Tone::Text) };
         if language.quotes.contains(first) {
             return (at + quoted(rest, first), Tone::Quoted);
+        }
+        if first == '\''
+            && let Some(end) = character(rest)
+        {
+            return (at + end, Tone::Quoted);
         }
         let joined = before.is_some_and(|c| c.is_alphanumeric() || c == '_');
         if (first.is_alphabetic() || first == '_') && !joined {
@@ -95,6 +106,8 @@ impl Highlighter {
             let end = rest
                 .find(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_')
                 .unwrap_or(rest.len());
+            // `0..n` is a range.
+            let end = rest[..end].find("..").unwrap_or(end);
             return (at + end, Tone::Number);
         }
         (at + first.len_utf8(), Tone::Text)
@@ -119,6 +132,18 @@ fn quoted(rest: &str, quote: char) -> usize {
         }
     }
     rest.len()
+}
+
+/// The length of a character literal such as `'"'`, where a single quote may also be something else
+/// (a lifetime).
+fn character(rest: &str) -> Option<usize> {
+    let mut chars = rest.char_indices().skip(1);
+    let (_, first) = chars.next()?;
+    let (end, _) = match first {
+        '\\' => chars.skip(1).find(|(_, c)| *c == '\'')?,
+        _ => chars.next().filter(|(_, c)| *c == '\'')?,
+    };
+    Some(end + 1)
 }
 
 /// The style of a line of a unified diff.
@@ -156,6 +181,18 @@ mod tests {
         ];
         assert_eq!(got[0], want.map(|(t, tone)| (t.to_owned(), tone)));
         assert_eq!(tones("py", &["x = 0x1f + letter"])[0][1], ("0x1f".into(), Tone::Number));
+    }
+
+    #[test]
+    fn what_only_looks_like_a_string_a_number_or_a_comment_is_told_apart() {
+        let got = tones("rust", &[r#"f('"', '\'', '\u{41}', &'a str, 0..n)"#]);
+        let quoted: Vec<&str> =
+            got[0].iter().filter(|(_, t)| *t == Tone::Quoted).map(|(text, _)| &**text).collect();
+        assert_eq!(quoted, ["'\"'", "'\\''", "'\\u{41}'"]);
+        assert!(got[0].contains(&("0".into(), Tone::Number)), "{got:?}");
+        let got = tones("sh", &["if [ ${#x} -gt 0 ]; then # c"]);
+        let comments: Vec<_> = got[0].iter().filter(|(_, t)| *t == Tone::Comment).collect();
+        assert_eq!(comments, [&("# c".to_owned(), Tone::Comment)]);
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! decisions are in the events.
 
 mod lists;
+#[cfg(test)]
+mod oracle;
 mod planner;
 mod words;
 mod wrap;

@@ -13,6 +13,8 @@ pub struct Word {
     pub plain: bool,
     /// Part of it was quoted.
     pub quoted: bool,
+    /// It starts with `NAME=`, and that part is not quoted.
+    pub sets: bool,
 }
 
 /// A command without pipes, lists and substitutions.
@@ -41,7 +43,7 @@ impl Word {
     /// A word that the shell passes on unchanged.
     #[must_use]
     pub fn plain(text: &str) -> Self {
-        Self { text: text.into(), plain: true, quoted: true }
+        Self { text: text.into(), plain: true, quoted: true, sets: false }
     }
 }
 
@@ -85,8 +87,32 @@ struct Splitter {
     at: usize,
     out: CommandLine,
     depth: usize,
-    /// Here-documents whose text is still to come: the delimiter, and whether the text is literal.
-    documents: Vec<(String, bool)>,
+    /// The last word was the keyword `time`, or one of its options.
+    timed: bool,
+    /// Here-documents whose text is still to come.
+    documents: Vec<Document>,
+}
+
+struct Document {
+    /// The line that ends it.
+    last: String,
+    /// Its text is literal.
+    literal: bool,
+    /// Tabs at the start of its lines do not count (`<<-`).
+    tabs: bool,
+}
+
+/// Whether a text is the name of a variable.
+fn is_name(text: &str) -> bool {
+    text.chars().all(|c| c == '_' || c.is_ascii_alphanumeric())
+        && text.starts_with(|c: char| !c.is_ascii_digit())
+}
+
+/// Whether a text followed by `=` sets a variable or an element of an array.
+fn is_target(text: &str) -> bool {
+    let text = text.strip_suffix('+').unwrap_or(text);
+    let array = text.strip_suffix(']').and_then(|text| text.split_once('['));
+    is_name(array.map_or(text, |(name, _)| name))
 }
 
 impl Splitter {
@@ -96,6 +122,7 @@ impl Splitter {
             at: 0,
             out: CommandLine::default(),
             depth,
+            timed: false,
             documents: Vec::new(),
         }
     }
@@ -153,14 +180,14 @@ impl Splitter {
                 Some('<' | '>') if self.peek(1) == Some('(') => {
                     self.at += 2;
                     self.inner(')');
-                    command.words.push(Word { text: "<()".into(), plain: false, quoted: false });
+                    command.words.push(Word { text: "<()".into(), ..Word::default() });
                     self.out.obscure = true;
                 }
                 Some('<' | '>') => self.redirect(&mut command),
                 Some('(') => {
                     self.at += 1;
-                    // A function definition or a subshell.
-                    self.out.obscure |= !command.words.is_empty();
+                    // A function definition or a subshell; two are arithmetic.
+                    self.out.obscure |= !command.words.is_empty() || self.peek(0) == Some('(');
                     self.end(&mut command, false);
                 }
                 Some(')') => {
@@ -177,24 +204,38 @@ impl Splitter {
     }
 
     fn put(&mut self, command: &mut Simple, word: Word) {
+        if let [first, _] = command.words.as_slice()
+            && !first.quoted
+            && !word.quoted
+            && (first.text == "function"
+                || matches!(first.text.as_str(), "for" | "select") && word.text == "do")
+        {
+            // `function f { rm x; }`, `for f do rm x; done`: the name ends the command.
+            self.end(command, false);
+        }
+        let timed = std::mem::take(&mut self.timed) && word.text.starts_with('-');
         if command.words.is_empty() && !word.quoted {
-            if GRAMMAR.contains(&word.text.as_str()) {
-                return;
-            }
-            if CLOSING.contains(&word.text.as_str()) {
-                return;
-            }
-            let name = word.text.split_once('=').map(|(name, _)| name.trim_end_matches('+'));
-            let sets = |name: &str| {
-                !name.is_empty() && name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric())
-            };
-            if name.is_some_and(sets) {
-                command.sets.push(word);
+            // What a later word runs may be defined here.
+            self.out.obscure |= matches!(word.text.as_str(), "function" | "coproc");
+            self.timed = word.text == "time" || timed && matches!(word.text.as_str(), "-p" | "--");
+            if self.timed
+                || GRAMMAR.contains(&word.text.as_str())
+                || CLOSING.contains(&word.text.as_str())
+            {
                 return;
             }
         }
-        // A number right before a redirection is a file descriptor.
-        if word.text.chars().all(|c| c.is_ascii_digit())
+        if command.words.is_empty() && word.sets {
+            command.sets.push(word);
+            return;
+        }
+        // Another option: where `time` is no keyword, the program `time` knows it.
+        if timed {
+            command.words.push(Word::plain("time"));
+        }
+        // A number or a name in braces right before a redirection is a file descriptor.
+        let named = word.text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+        if (word.text.chars().all(|c| c.is_ascii_digit()) || named.is_some_and(is_name))
             && matches!(self.peek(0), Some('<' | '>'))
             && !word.quoted
         {
@@ -221,11 +262,12 @@ impl Splitter {
             sign.push(c);
             self.at += 1;
         }
-        if sign == "<<" && self.peek(0) == Some('-') {
-            self.at += 1;
-        }
-        while matches!(self.peek(0), Some(' ' | '\t')) {
-            self.at += 1;
+        let tabs = sign == "<<" && self.peek(0) == Some('-');
+        self.at += usize::from(tabs);
+        // A line continuation may join two operators into a third.
+        self.out.obscure |= self.starts("\\\n");
+        while matches!(self.peek(0), Some(' ' | '\t')) || self.starts("\\\n") {
+            self.at += if self.peek(0) == Some('\\') { 2 } else { 1 };
         }
         if self.peek(0).is_none_or(|c| matches!(c, '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>'))
         {
@@ -234,35 +276,45 @@ impl Splitter {
         }
         let word = self.word();
         match sign.as_str() {
-            "<<" => self.documents.push((word.text, word.quoted)),
+            "<<" => self.documents.push(Document { last: word.text, literal: word.quoted, tabs }),
             _ => command.files.push((sign, word)),
         }
     }
 
+    /// The rest of the line, without its end.
+    fn rest_of_line(&mut self) -> String {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let line: String = rest.iter().take_while(|c| **c != '\n').collect();
+        self.at = (self.at + line.chars().count() + 1).min(self.text.len());
+        line
+    }
+
     /// Skips the texts of here-documents, but parses substitutions in them.
     fn skip_documents(&mut self) {
-        for (last, as_it_is) in std::mem::take(&mut self.documents) {
+        for Document { last, literal, tabs } in std::mem::take(&mut self.documents) {
             let mut body = String::new();
             while self.at < self.text.len() {
-                let line: String = self
-                    .text
-                    .get(self.at..)
-                    .unwrap_or_default()
-                    .iter()
-                    .take_while(|c| **c != '\n')
-                    .collect();
-                self.at += line.chars().count() + 1;
-                if line.trim_start_matches('\t') == last {
+                let mut line = self.rest_of_line();
+                // A backslash joins two lines before the shell looks for the end.
+                let joined = |line: &str| {
+                    let ends = line.len() - line.trim_end_matches('\\').len();
+                    !literal && ends % 2 == 1
+                };
+                while joined(&line) && self.at < self.text.len() {
+                    self.out.obscure |= tabs; // shells differ
+                    line.pop();
+                    line.push_str(&self.rest_of_line());
+                }
+                if (if tabs { line.trim_start_matches('\t') } else { &line }) == last {
                     break;
                 }
                 body.push_str(&line);
                 body.push('\n');
             }
-            self.at = self.at.min(self.text.len());
-            if !as_it_is && (body.contains("$(") || body.contains('`')) {
-                self.out.obscure = true;
+            if !literal {
                 let mut inner = Self::new(&body, self.depth + 1);
                 inner.quoted_text(None, &mut Word::default());
+                self.out.obscure |= inner.out.obscure;
                 self.out.commands.extend(inner.out.commands);
             }
         }
@@ -284,6 +336,7 @@ impl Splitter {
 
     fn word(&mut self) -> Word {
         let mut word = Word { plain: true, ..Word::default() };
+        let mut unset = true; // no `=` yet
         while let Some(c) = self.peek(0) {
             match c {
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => break,
@@ -321,18 +374,25 @@ impl Splitter {
                     self.at += 2;
                     self.escaped(&mut word);
                 }
+                '$' if self.peek(1) == Some('"') => {
+                    word.plain = false; // translated
+                    self.at += 1;
+                }
                 '$' | '`' => self.dollar(&mut word),
                 '*' | '?' | '[' | '{' => {
                     word.plain = false;
                     word.text.push(c);
                     self.at += 1;
                 }
-                '~' if word.text.is_empty() => {
+                '~' if word.text.is_empty() || word.sets && word.text.ends_with(['=', ':']) => {
                     word.plain = false;
                     word.text.push(c);
                     self.at += 1;
                 }
                 c => {
+                    if c == '=' && std::mem::take(&mut unset) {
+                        word.sets = !word.quoted && is_target(&word.text);
+                    }
                     word.text.push(c);
                     self.at += 1;
                 }
@@ -423,8 +483,10 @@ impl Splitter {
                         break;
                     }
                 }
-                // Anything more than a name may contain commands.
-                self.out.obscure |= name.contains(['$', '`', '@', '!', ':', '=', '/']);
+                // Anything more than a name and a simple pattern may contain commands, or end at
+                // another brace.
+                let simple = |c: char| c.is_ascii_alphanumeric() || "_#%*?.,+-^}".contains(c);
+                self.out.obscure |= !name.chars().all(simple);
                 if name.contains("$(") || name.contains('`') {
                     let mut inner = Self::new(&name, self.depth + 1);
                     if inner.depth < DEEP {
@@ -453,6 +515,12 @@ impl Splitter {
                     self.at += 1;
                 }
             }
+            // Arithmetic, or a line continuation: what follows may be any of the above.
+            Some('[' | '\\') if self.peek(0) == Some('[') || self.peek(1) == Some('\n') => {
+                word.plain = false;
+                self.out.obscure = true;
+                word.text.push('$');
+            }
             _ => word.text.push('$'),
         }
     }
@@ -465,31 +533,32 @@ impl Splitter {
                 '\'' => return,
                 '\\' => match self.next() {
                     Some('n') => word.text.push('\n'),
+                    Some('r') => word.text.push('\r'),
                     Some('t') => word.text.push('\t'),
-                    Some('x') => {
-                        let digits: String = (0..2)
-                            .map_while(|n| self.peek(n).filter(char::is_ascii_hexdigit))
-                            .collect();
-                        self.at += digits.len();
-                        word.text.extend(u8::from_str_radix(&digits, 16).ok().map(char::from));
+                    Some(c @ ('\\' | '\'' | '"' | '?')) => word.text.push(c),
+                    Some('x') => self.code(word, 16, 2),
+                    Some('0'..='7') => {
+                        self.at -= 1;
+                        self.code(word, 8, 3);
                     }
-                    Some('u' | 'U') | None => self.out.obscure = true,
-                    Some(c @ '0'..='7') => {
-                        let mut digits = String::from(c);
-                        while let Some(d) =
-                            self.peek(0).filter(|d| d.is_digit(8) && digits.len() < 3)
-                        {
-                            digits.push(d);
-                            self.at += 1;
-                        }
-                        word.text.extend(u8::from_str_radix(&digits, 8).ok().map(char::from));
-                    }
-                    Some(c) => word.text.push(c),
+                    // The others are rare, and shells differ.
+                    Some(_) | None => self.out.obscure = true,
                 },
                 c => word.text.push(c),
             }
         }
         self.out.obscure = true;
+    }
+
+    /// Parses the digits of a character. A zero ends the text, and above 127 it is part of one.
+    fn code(&mut self, word: &mut Word, radix: u32, most: usize) {
+        let digits: String =
+            (0..most).map_while(|n| self.peek(n).filter(|c| c.is_digit(radix))).collect();
+        self.at += digits.len();
+        match u8::from_str_radix(&digits, radix) {
+            Ok(code @ 1..=127) => word.text.push(char::from(code)),
+            Ok(_) | Err(_) => self.out.obscure = true,
+        }
     }
 }
 
@@ -575,5 +644,7 @@ mod tests {
         let deep = format!("{}x{}", "$(".repeat(50_000), ")".repeat(50_000));
         let _ = split(deep.get(..99_000).unwrap_or_default());
         let _ = split(&"`".repeat(10_000));
+        let _ = split(&format!("{}-{}", "a".repeat(49_000), "=".repeat(49_000)));
+        let _ = split(&format!("cat <<E\n{}", "\\\n".repeat(49_000)));
     }
 }

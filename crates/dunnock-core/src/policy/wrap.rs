@@ -98,15 +98,17 @@ fn unwrap(command: &Simple, depth: usize, out: &mut CommandLine) {
         let at = rest.iter().position(|w| {
             w.text.starts_with('-') && !w.text.starts_with("--") && w.text.contains('c')
         });
-        match at.and_then(|at| rest.get(at + 1)) {
-            Some(text) => line(&text.text, out),
-            None => out.obscure = true,
-        }
+        let after = at.and_then(|at| rest.get(at + 1..)).unwrap_or_default();
+        // Options may stand between `-c` and the line, and some take a value: each word counts.
+        let options = after.first().is_some_and(|word| word.text.starts_with(['-', '+']));
+        out.obscure |= options || after.is_empty();
+        let most = if options { after.len() } else { 1 };
+        after.iter().take(most).for_each(|text| line(&text.text, out));
         return;
     }
     if name == "trap" {
-        let text = rest.first().map(|w| w.text.clone()).unwrap_or_default();
-        return line(&text, out);
+        let text = rest.iter().find(|w| !w.text.starts_with('-'));
+        return line(text.map_or("", |w| &w.text), out);
     }
     if name == "eval" {
         let text: Vec<&str> = rest.iter().map(|w| w.text.as_str()).collect();
@@ -115,25 +117,29 @@ fn unwrap(command: &Simple, depth: usize, out: &mut CommandLine) {
     }
     if name == "find" || name == "fd" || name == "fdfind" {
         let runs = |w: &Word| {
-            matches!(
-                w.text.as_str(),
-                "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec"
-            )
+            matches!(w.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X")
+                || w.text.starts_with("--exec")
         };
-        if let Some(at) = rest.iter().position(runs) {
+        for (at, _) in rest.iter().enumerate().filter(|(_, word)| runs(word)) {
             unwrap(&with(rest.get(at + 1..).unwrap_or_default()), depth + 1, out);
         }
         return;
     }
+    let splits = |w: &&Word| match w.text.strip_prefix("--") {
+        Some(long) => long.starts_with('s'), // any prefix of --split-string
+        None => w.text.starts_with('-') && w.text.contains('S'),
+    };
     if name == "env"
-        && let Some(at) =
-            rest.iter().position(|w| w.text == "-S" || w.text.starts_with("--split-string"))
+        && let Some(at) = rest.iter().position(|w| splits(&w))
     {
-        let given = rest.get(at).and_then(|w| w.text.split_once('=')).map(|(_, text)| text);
+        let given = rest.get(at).and_then(|w| match w.text.starts_with("--") {
+            true => w.text.split_once('='),
+            false => w.text.split_once('S').filter(|(_, text)| !text.is_empty()),
+        });
+        let given = given.map(|(_, text)| text);
         if let Some(text) = given.or_else(|| rest.get(at + 1).map(|w| w.text.as_str())) {
             line(text, out);
         }
-        return;
     }
     let Some((_, valued, own)) = WRAPPERS.iter().find(|(wrapper, ..)| *wrapper == name) else {
         return;
@@ -178,9 +184,17 @@ mod tests {
             ("timeout -s KILL 5 rm x", "rm x"),
             ("nice -n 5 rm x", "rm x"),
             ("bash -lc 'rm x'", "rm x"),
+            ("bash -c -- 'rm x'", "rm x"),
+            ("sh -c -o errexit 'rm x'", "rm x"),
+            ("trap -- 'rm x' EXIT", "rm x"),
             ("env -S 'rm x'", "rm x"),
+            ("env '-Srm x'", "rm x"),
+            ("env -iS 'rm x'", "rm x"),
+            ("env --split='rm x'", "rm x"),
+            ("env rm x -S y", "rm x -S y"),
             ("script -qec 'rm x' /dev/null", "rm x"),
             ("find . -name y -exec rm x ';'", "rm x ;"),
+            ("find . -exec ls ';' -exec rm x ';'", "rm x ;"),
             ("xargs -a f -n 1 rm x", "rm x"),
             ("flock lk rm x", "rm x"),
             ("sudo -u a rm x", "rm x"),
