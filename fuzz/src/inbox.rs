@@ -1,7 +1,7 @@
 //! Inboxes of any letters: nothing is made up, the kind of line break does not matter, and the
 //! beginning of an answer is never taken for more than the answer.
 
-use dunnock_model::dialects::bridge::{InboxItem, read};
+use dunnock_model::bridge::inbox::{InboxItem, read};
 
 /// What would be done.
 fn acts(text: &str) -> Vec<InboxItem> {

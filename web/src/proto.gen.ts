@@ -761,6 +761,8 @@ export interface Planner {
   file: string;
   /** What earlier runs of the same task wrote there, as this run found it. */
   memory?: string;
+  /** How it works through an answer; omitted if it equals the rules of a planner. */
+  steps?: StepRules;
 }
 
 /** The rendered system text, tools and instructions: a blob, identified here. */
@@ -1083,6 +1085,16 @@ export interface StepFailed {
   step: Step;
   /** What it used. */
   usage: Usage;
+}
+
+/** How a session works through the calls of an answer. */
+export interface StepRules {
+  /** The checks run after every answer, and they decide when the work is finished, not the model. */
+  check_each_step: boolean;
+  /** After a call that failed, the calls behind it are not run. */
+  drop_after_failure: boolean;
+  /** Calls run one after the other. Otherwise calls that only read run side by side. */
+  sequential: boolean;
 }
 
 /** A request to the model is fixed: it depends only on the preamble and the events up to `upto`. */

@@ -18,8 +18,7 @@ pub(crate) fn files() -> Vec<(PathBuf, String)> {
 fn facts() -> String {
     let mut text = String::from(
         "# Kinds of events\n\nMade by `cargo xtask generate` from \
-         `crates/dunnock-proto/src/event.rs`; the fields are documented in `events_table.rs` \
-         beside it.\n\nA reader that meets a kind or version it does not know skips it if the log \
+         `crates/dunnock-proto/src/events_table.rs`, which documents the fields.\n\nA reader that meets a kind or version it does not know skips it if the log \
          says `may`, and opens the session read-only if it says `must`.\n\n| kind | version | \
          need |\n|---|---|---|\n",
     );

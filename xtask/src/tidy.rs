@@ -62,15 +62,25 @@ mod tests {
     /// Which of our crates each may depend on. A crate exists only to forbid a dependency.
     const EDGES: &[(&str, &[&str])] = &[
         ("dunnock-proto", &[]),
+        ("dunnock-private", &[]),
         ("dunnock-core", &["dunnock-proto"]),
         ("dunnock-ports", &["dunnock-core", "dunnock-proto"]),
-        ("dunnock-store", &["dunnock-core", "dunnock-ports", "dunnock-proto"]),
-        ("dunnock-engine", &["dunnock-core", "dunnock-ports", "dunnock-proto"]),
-        ("dunnock-model", &["dunnock-core", "dunnock-ports", "dunnock-proto"]),
-        ("dunnock-sandbox", &[]),
-        ("dunnock-tui", &["dunnock-proto"]),
+        ("dunnock-store", &["dunnock-core", "dunnock-ports", "dunnock-private", "dunnock-proto"]),
+        ("dunnock-engine", &["dunnock-core", "dunnock-ports", "dunnock-private", "dunnock-proto"]),
+        ("dunnock-model", &["dunnock-core", "dunnock-ports", "dunnock-private", "dunnock-proto"]),
+        ("dunnock-sandbox", &["dunnock-private"]),
+        ("dunnock-tui", &["dunnock-private", "dunnock-proto"]),
         ("dunnock-serve", &["dunnock-core", "dunnock-engine", "dunnock-ports", "dunnock-proto"]),
-        ("dunnock-tools", &["dunnock-core", "dunnock-ports", "dunnock-proto", "dunnock-sandbox"]),
+        (
+            "dunnock-tools",
+            &[
+                "dunnock-core",
+                "dunnock-ports",
+                "dunnock-private",
+                "dunnock-proto",
+                "dunnock-sandbox",
+            ],
+        ),
         (
             "dunnock-testkit",
             &[
@@ -84,8 +94,22 @@ mod tests {
             ],
         ),
         (
+            "dunnock-compose",
+            &[
+                "dunnock-engine",
+                "dunnock-model",
+                "dunnock-ports",
+                "dunnock-private",
+                "dunnock-proto",
+                "dunnock-sandbox",
+                "dunnock-store",
+                "dunnock-tools",
+            ],
+        ),
+        (
             "dunnock-agent",
             &[
+                "dunnock-compose",
                 "dunnock-core",
                 "dunnock-engine",
                 "dunnock-model",
@@ -99,10 +123,12 @@ mod tests {
         (
             "dunnock",
             &[
+                "dunnock-compose",
                 "dunnock-core",
                 "dunnock-engine",
                 "dunnock-model",
                 "dunnock-ports",
+                "dunnock-private",
                 "dunnock-proto",
                 "dunnock-sandbox",
                 "dunnock-serve",

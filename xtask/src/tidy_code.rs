@@ -265,3 +265,30 @@ fn no_retired_name_comes_back() {
         assert_eq!(retired(&read(path)), Vec::<&str>::new(), "{}", path.display());
     }
 }
+
+/// Whether a source chooses the mode of a file or folder that it creates.
+fn chooses_a_mode(source: &str) -> bool {
+    let direct = source.contains("DirBuilderExt") || source.contains("OpenOptionsExt::mode");
+    direct || (source.contains("OpenOptionsExt") && source.contains(".mode(0o"))
+}
+
+/// Private files are created in `dunnock-private`. The others create the user's files.
+#[test]
+fn private_files_are_created_in_one_place() {
+    const OTHERS: &[&str] = &[
+        "crates/dunnock-private/src/lib.rs",
+        "crates/dunnock-tools/src/checkpoint/export.rs",
+        "crates/dunnock-tools/src/root/place.rs",
+    ];
+    assert!(chooses_a_mode("std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);"));
+    assert!(chooses_a_mode("use std::os::unix::fs::OpenOptionsExt as _; options.mode(0o600);"));
+    let sources = files_below(&["crates"], &["rs"]);
+    let mut found: Vec<String> = sources
+        .iter()
+        .filter(|path| path.components().any(|part| part.as_os_str() == "src"))
+        .filter(|path| chooses_a_mode(&read(path)))
+        .map(|path| path.strip_prefix(root()).unwrap().display().to_string())
+        .collect();
+    found.sort();
+    assert_eq!(found, OTHERS);
+}

@@ -20,7 +20,7 @@ fn main() -> ExitCode {
         let project = home.path().join("project");
         std::fs::create_dir_all(&project).expect("a folder");
         let server = scripted().await;
-        let agent = Agent::open(home.path().join("data"), launcher)
+        let agent = Agent::builder(home.path().join("data"), launcher)
             .endpoint("script", Endpoint::chat(server.base_url()))
             .model("script/scripted")
             .build()
@@ -46,6 +46,11 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             eprintln!("{error}");
+            let mut cause = std::error::Error::source(&error);
+            while let Some(error) = cause {
+                eprintln!("  because: {error}");
+                cause = error.source();
+            }
             ExitCode::FAILURE
         }
     }
@@ -69,7 +74,7 @@ async fn follow(agent: &Agent, project: &Path) -> Result<Outcome, Error> {
                 println!("asked: {:?}, answered: {reply:?}", question.kind);
                 run.answer(&question, reply).await?;
             }
-            Event::Ended { tool, ok, .. } => {
+            Event::CallFinished { tool, ok, .. } => {
                 println!("{tool}: {}", if ok { "done" } else { "not done" })
             }
             _ => {}

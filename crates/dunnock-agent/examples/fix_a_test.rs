@@ -31,13 +31,18 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             eprintln!("{error}");
+            let mut cause = std::error::Error::source(&error);
+            while let Some(error) = cause {
+                eprintln!("  because: {error}");
+                cause = error.source();
+            }
             ExitCode::FAILURE
         }
     }
 }
 
 async fn fix(data: &Path, project: &Path, url: &str, launcher: Launcher) -> Result<Outcome, Error> {
-    let agent = Agent::open(data.join("data"), launcher)
+    let agent = Agent::builder(data.join("data"), launcher)
         .endpoint("script", Endpoint::chat(url))
         .model("script/scripted")
         .build()

@@ -1,14 +1,14 @@
 //! The agent: where sessions are saved, which models it uses, and how commands are started.
 
 use crate::run::{Run, broken};
-use crate::{Error, Outcome, Task, Undone};
+use crate::{BoxError, Error, Outcome, Task, Undone};
+use dunnock_compose::{Parts, checkpoints, preamble_inputs, probe};
 use dunnock_core::UndoTarget;
-use dunnock_engine::{FileLocks, Ports, SystemClock, go_back, load, past};
-use dunnock_model::{Environment, ModelClient, PreambleInputs, Prompts, Provider, Timeouts, Wire};
-use dunnock_ports::{Checkpoints, Files};
+use dunnock_engine::{Ports, RewindError, go_back, load, past};
+use dunnock_model::{ModelClient, Prompts, Provider, Timeouts, Wire};
 use dunnock_proto::{Command, Config, RewindTo, Scope, SessionId};
-use dunnock_tools::{Limits, Shell, Toolbox, instructions};
-use std::path::{Path, PathBuf};
+use dunnock_tools::{Limits, Shell};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -42,7 +42,13 @@ impl Launcher {
 }
 
 /// How strongly commands are sandboxed, strongest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+///
+/// ```
+/// use dunnock_agent::Isolation;
+///
+/// assert!(Isolation::A < Isolation::None);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Isolation {
     /// All namespaces, Landlock and seccomp: files outside the sandbox are not visible.
@@ -57,6 +63,13 @@ pub enum Isolation {
 }
 
 /// The address of a model server and the API it speaks.
+///
+/// ```
+/// use dunnock_agent::Endpoint;
+///
+/// let endpoint = Endpoint::chat("http://127.0.0.1:8080/v1").key("secret").context_window(32_768);
+/// assert!(!format!("{endpoint:?}").contains("secret"));
+/// ```
 #[derive(Clone)]
 pub struct Endpoint {
     wire: Wire,
@@ -103,13 +116,13 @@ impl Endpoint {
     }
     /// Sets the context window of its models, in tokens.
     #[must_use]
-    pub fn window(self, tokens: u64) -> Self {
+    pub fn context_window(self, tokens: u64) -> Self {
         Self { window: Some(tokens), ..self }
     }
 }
 
-/// Configures an agent. See [`Agent::open`].
-#[derive(Debug)]
+/// Configures an agent. See [`Agent::builder`].
+#[derive(Debug, Clone)]
 pub struct AgentBuilder {
     data: PathBuf,
     launcher: Launcher,
@@ -135,7 +148,7 @@ impl AgentBuilder {
     /// Puts sockets in this folder. Needed when the path of the data folder is too long for a
     /// socket (about 80 bytes).
     #[must_use]
-    pub fn sockets(self, folder: impl Into<PathBuf>) -> Self {
+    pub fn socket_folder(self, folder: impl Into<PathBuf>) -> Self {
         Self { sockets: Some(folder.into()), ..self }
     }
 
@@ -144,43 +157,36 @@ impl AgentBuilder {
     /// # Errors
     /// When the folder cannot be used, or the model's endpoint is unknown.
     pub async fn build(self) -> Result<Agent, Error> {
-        let data = |error: &dyn std::fmt::Display| Error::Data(error.to_string());
-        let folder = std::path::absolute(&self.data).map_err(|e| data(&e))?;
-        let opened = dunnock_store::Sqlite::open(&folder).await.map_err(|e| data(&e))?;
-        let folder = folder.canonicalize().map_err(|e| data(&e))?;
-        let log: Arc<dyn dunnock_ports::Store> = Arc::new(opened.store);
+        let failed = |source: BoxError| Error::Data { folder: self.data.clone(), source };
+        let folder = std::path::absolute(&self.data).map_err(|e| failed(e.into()))?;
+        let opened = dunnock_compose::open_store(&folder).await.map_err(|e| failed(e.into()))?;
+        let folder = folder.canonicalize().map_err(|e| failed(e.into()))?;
         let client = Arc::new(client(&self.endpoints));
         if let Some(model) = &self.model {
             client.knows(model).map_err(Error::Usage)?;
         }
-        let limits = Limits {
-            spool: folder.join("spool"),
-            journals: folder.join("edits"),
-            ..Limits::default()
-        };
-        let toolbox = Toolbox::new(limits, &self.launcher.0, &[dunnock_sandbox::LAUNCH]);
-        #[cfg(target_os = "linux")]
-        let toolbox = toolbox.boxed(dunnock_tools::layout(&folder, std::slice::from_ref(&folder)));
-        let level = level(&toolbox, &folder);
-        let checkpoints = checkpoints(&folder);
-        let ports = Ports {
-            log: log.clone(),
-            model: client.clone(),
-            tools: Arc::new(toolbox.reading(log)),
-            files: checkpoints.clone().map(|checkpoints| checkpoints as Arc<dyn Files>),
-            checkpoints: checkpoints.map(|checkpoints| checkpoints as Arc<dyn Checkpoints>),
-            clock: Arc::new(SystemClock),
-            ownership: Arc::new(FileLocks::new(
-                folder.join("locks"),
-                self.sockets.unwrap_or_else(|| folder.join("run")),
-                env!("CARGO_PKG_VERSION"),
-            )),
-            locks: folder.join("locks"),
-            level,
-            app: env!("CARGO_PKG_VERSION").into(),
+        let own = vec![folder.clone()];
+        let toolbox = dunnock_compose::toolbox(
+            &folder,
+            Limits::default(),
+            &self.launcher.0,
+            #[cfg(target_os = "linux")]
+            dunnock_tools::layout(&folder, &own),
+        );
+        let level = probe(&toolbox, &folder, dunnock_proto::Isolation::A).level;
+        let composed = Parts {
+            runtime: self.sockets.unwrap_or_else(|| folder.join("run")),
+            app: env!("CARGO_PKG_VERSION"),
+            store: opened.store,
+            client,
+            toolbox,
+            checkpoints: checkpoints(&folder, own, None),
             day_budget: None,
-        };
-        Ok(Agent { ports, client, model: self.model })
+            data: folder,
+        }
+        .compose();
+        let ports = Ports { level, ..composed.ports };
+        Ok(Agent { ports, client: composed.client, model: self.model })
     }
 }
 
@@ -191,22 +197,7 @@ fn client(endpoints: &[(String, Endpoint)]) -> ModelClient {
         ..Provider::plain(name, endpoint.wire, &endpoint.url)
     };
     let brief = |config: &Config, workspace: &str| {
-        let root = Path::new(workspace);
-        Ok(PreambleInputs {
-            environment: Environment {
-                os: format!("{} ({})", std::env::consts::OS, std::env::consts::ARCH),
-                shell: Shell::Auto.program().into(),
-                root: workspace.into(),
-                git: root.ancestors().any(|dir| dir.join(".git").exists()),
-            },
-            instructions: instructions::find(root),
-            offers: dunnock_tools::offers(),
-            memory: config
-                .planner
-                .as_ref()
-                .map(|planner| planner.memory.clone())
-                .unwrap_or_default(),
-        })
+        Ok(preamble_inputs(config, workspace, Shell::Auto, dunnock_tools::offers()))
     };
     let providers = endpoints.iter().map(provider).collect();
     ModelClient::new(
@@ -218,31 +209,24 @@ fn client(endpoints: &[(String, Endpoint)]) -> ModelClient {
     )
 }
 
-/// Probes the sandbox in an ordinary folder created for this purpose.
-fn level(toolbox: &Toolbox, data: &Path) -> dunnock_proto::Isolation {
-    let folder = data.join("boxes/probe");
-    match std::fs::create_dir_all(&folder).and_then(|()| folder.canonicalize()) {
-        Ok(folder) => toolbox.probe(&folder, dunnock_proto::Isolation::A).level,
-        Err(_) => dunnock_proto::Isolation::D,
-    }
-}
-
-#[cfg(unix)]
-fn checkpoints(data: &Path) -> Option<Arc<dunnock_tools::CheckpointStore>> {
-    let own = vec![data.to_path_buf()];
-    Some(Arc::new(dunnock_tools::CheckpointStore::new(
-        data.join("checkpoints"),
-        own,
-        dunnock_tools::Bounds::default(),
-    )))
-}
-
-#[cfg(not(unix))]
-fn checkpoints(_: &Path) -> Option<Arc<dunnock_tools::CheckpointStore>> {
-    None
-}
-
 /// Runs tasks. Clones share the data folder and can run tasks concurrently.
+///
+/// ```
+/// use dunnock_agent::{Agent, Endpoint, Error, Launcher, Task, tokio};
+///
+/// # let home = tempfile::tempdir().expect("a folder");
+/// # let (data, project) = (home.path().join("data"), home.path());
+/// let run = async {
+///     let agent = Agent::builder(data, Launcher::from_program("dunnock"))
+///         .endpoint("local", Endpoint::ollama("http://127.0.0.1:11434"))
+///         .build()
+///         .await?;
+///     agent.run(Task::new("Fix the parser", project)).await
+/// };
+/// let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+/// // Neither the agent nor the task names a model.
+/// assert!(matches!(runtime.block_on(run), Err(Error::Usage(_))));
+/// ```
 #[derive(Clone)]
 pub struct Agent {
     pub(crate) ports: Ports,
@@ -261,7 +245,7 @@ impl std::fmt::Debug for Agent {
 
 impl Agent {
     /// Starts configuring an agent that saves its sessions in this folder.
-    pub fn open(data: impl Into<PathBuf>, launcher: Launcher) -> AgentBuilder {
+    pub fn builder(data: impl Into<PathBuf>, launcher: Launcher) -> AgentBuilder {
         AgentBuilder {
             data: data.into(),
             launcher,
@@ -318,7 +302,7 @@ impl Agent {
     /// to undo. No file has been changed then.
     pub async fn undo(&self, session: &str) -> Result<Undone, Error> {
         let session = self.find(session).await?;
-        let log = self.ports.log.as_ref();
+        let log = self.ports.store.as_ref();
         let (state, past) = (
             load(log, &session).await.map_err(broken)?.state,
             past(log, &session).await.map_err(broken)?,
@@ -329,15 +313,19 @@ impl Agent {
             None => return Err(Error::Usage("there is nothing to undo".into())),
         };
         let rewind = Command::Rewind { to, scope, force: false };
-        let rewound = go_back(&self.ports, &session, &state, rewind).await.map_err(broken)?;
+        let rewound = go_back(&self.ports, &session, &state, rewind).await;
+        let rewound = rewound.map_err(|error| match error {
+            RewindError::AtWork | RewindError::Refused(_) => Error::Refused(error.to_string()),
+            RewindError::Failed(_) | RewindError::Connect(_) => broken(error),
+        })?;
         Ok(Undone { note: rewound.note })
     }
 
     pub(crate) async fn find(&self, session: &str) -> Result<SessionId, Error> {
-        let mut found = self.ports.log.find(session).await.map_err(broken)?;
+        let mut found = self.ports.store.find(session).await.map_err(broken)?;
         match (found.pop(), found.is_empty()) {
             (Some(one), true) => Ok(one),
-            _ => Err(Error::Usage(format!("no session, or more than one, matches {session:?}"))),
+            _ => Err(Error::NoSession(session.into())),
         }
     }
 }

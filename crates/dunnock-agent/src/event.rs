@@ -13,15 +13,15 @@ pub enum Event {
         step: u32,
     },
     /// The next piece of the model's answer.
-    Text(String),
+    TextDelta(String),
     /// The next piece of the model's reasoning.
-    Reasoning(String),
+    ReasoningDelta(String),
     /// The complete text of the model's answer.
-    Said(String),
+    Answered(String),
     /// A tool call began. After a crash, a call that is safe to repeat begins again.
     #[non_exhaustive]
-    Began {
-        /// The id of the call, repeated in [`Event::Ended`], or in [`Event::Checked`] for a check.
+    CallStarted {
+        /// The id of the call, repeated in [`Event::CallFinished`], or in [`Event::Checked`] for a check.
         call: String,
         /// The tool.
         tool: String,
@@ -30,7 +30,7 @@ pub enum Event {
     },
     /// A tool call ended. A call that was not allowed to run ends without beginning.
     #[non_exhaustive]
-    Ended {
+    CallFinished {
         /// The id of the call.
         call: String,
         /// The tool.
@@ -74,7 +74,7 @@ pub enum QuestionKind {
     /// May this call run?
     #[non_exhaustive]
     Approval {
-        /// The id of the call, as in [`Event::Began`].
+        /// The id of the call, as in [`Event::CallStarted`].
         call: String,
         /// The tool.
         tool: String,
@@ -92,7 +92,7 @@ pub enum QuestionKind {
         choices: Vec<String>,
     },
     /// Whether to continue after a limit, a spent budget, a stall or an unknown outcome.
-    GoOn,
+    Continue,
 }
 
 /// An answer to a question.

@@ -7,7 +7,7 @@
 //! and vice versa.
 //!
 //! ```no_run
-//! use dunnock_agent::{Agent, Launcher, Endpoint, Error, Task, tokio};
+//! use dunnock_agent::{Agent, Endpoint, Launcher, Task, tokio};
 //! use std::process::ExitCode;
 //!
 //! fn main() -> ExitCode {
@@ -18,7 +18,7 @@
 //!     };
 //!     let Ok(runtime) = tokio::runtime::Runtime::new() else { return ExitCode::FAILURE };
 //!     let outcome = runtime.block_on(async {
-//!         let agent = Agent::open("/var/lib/my-app", launcher)
+//!         let agent = Agent::builder("/var/lib/my-app", launcher)
 //!             .endpoint("local", Endpoint::ollama("http://127.0.0.1:11434"))
 //!             .model("local/qwen3")
 //!             .build()
@@ -28,7 +28,7 @@
 //!     });
 //!     match outcome {
 //!         Ok(outcome) if outcome.success => ExitCode::SUCCESS,
-//!         Ok(_) | Err(Error::Usage(_)) | Err(_) => ExitCode::FAILURE,
+//!         Ok(_) | Err(_) => ExitCode::FAILURE,
 //!     }
 //! }
 //! ```
@@ -51,6 +51,8 @@ pub use event::{Event, Outcome, Question, QuestionKind, Reply, Undone};
 pub use run::Run;
 pub use task::{Approve, Task};
 
+use std::path::PathBuf;
+
 /// The async runtime that this library requires.
 pub use tokio;
 
@@ -61,10 +63,25 @@ pub enum Error {
     /// The request is invalid. The message says why and what to do.
     #[error("{0}")]
     Usage(String),
-    /// The data folder cannot be used.
-    #[error("the data folder cannot be used: {0}")]
-    Data(String),
-    /// The session could not be reached, or it refused a command.
+    /// No session has this id, or several have ids that begin with it.
+    #[error("no session, or more than one, matches {0:?}")]
+    NoSession(String),
+    /// The session refused a command, such as an answer to a question that has changed meanwhile.
     #[error("{0}")]
-    Session(String),
+    Refused(String),
+    /// The data folder cannot be used.
+    #[error("the data folder {} cannot be used", folder.display())]
+    #[non_exhaustive]
+    Data {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        source: BoxError,
+    },
+    /// The session cannot be read, saved or reached.
+    #[error(transparent)]
+    Session(BoxError),
 }
+
+/// The cause of an [`Error`].
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

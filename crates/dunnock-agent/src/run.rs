@@ -1,12 +1,12 @@
 //! A running task.
 
-use crate::{Agent, Error, Event, Outcome, Question, QuestionKind, Reply, Task};
-use dunnock_core::{State, Status, apply, settled};
+use crate::{Agent, BoxError, Error, Event, Outcome, Question, QuestionKind, Reply, Task};
+use dunnock_core::{State, Status, fold_record, settled};
 use dunnock_engine::{Connection, Handle, Ports, changed, create, load, read_memory};
 use dunnock_proto::QuestionKind as Asked;
 use dunnock_proto::{
-    Answer, Command, Decoded, Delta, EndReason, Event as Fact, FinalArgs, Frame, Need, Part, Proof,
-    Record, SessionId, Usage, VerifyArgs, count,
+    Answer, Command, Delta, EndReason, Event as Fact, FinalArgs, Frame, Part, Proof, Record,
+    SessionId, Usage, VerifyArgs, count,
 };
 use std::collections::VecDeque;
 
@@ -44,8 +44,8 @@ impl std::fmt::Debug for Run {
     }
 }
 
-pub(crate) fn broken(error: impl std::fmt::Display) -> Error {
-    Error::Session(error.to_string())
+pub(crate) fn broken(error: impl Into<BoxError>) -> Error {
+    Error::Session(error.into())
 }
 
 impl Run {
@@ -79,7 +79,7 @@ impl Run {
 
     pub(crate) async fn resume(agent: &Agent, session: &str) -> Result<Self, Error> {
         let session = &agent.find(session).await?;
-        let state = load(agent.ports.log.as_ref(), session).await.map_err(broken)?.state;
+        let state = load(agent.ports.store.as_ref(), session).await.map_err(broken)?.state;
         let (status, from) = (state.status(), state.seq);
         let mut run = Self::open(agent, session.clone(), from).await?;
         // Earlier records count towards the totals, but their events are not reported again.
@@ -90,7 +90,7 @@ impl Run {
             }
             true
         };
-        agent.ports.log.read(session, 0, each).await.map_err(broken)?;
+        agent.ports.store.read(session, 0, each).await.map_err(broken)?;
         records.iter().for_each(|record| run.fact(record));
         run.pending.clear();
         for question in run.questions() {
@@ -132,14 +132,14 @@ impl Run {
                 self.upto = self.upto.max(seq);
                 Ok(())
             }
-            Err(refusal) => Err(broken(refusal)),
+            Err(refusal) => Err(Error::Refused(refusal.to_string())),
         }
     }
 
     /// The id of the session.
     #[must_use]
-    pub fn session(&self) -> String {
-        self.session.to_string()
+    pub fn session(&self) -> &str {
+        self.session.as_str()
     }
 
     /// The next event; `None` once the work has ended or waits for an answer to a question that was
@@ -178,10 +178,10 @@ impl Run {
         match frame {
             Frame::Event(record) => self.fact(&record),
             Frame::Delta(Delta::Text { text, .. }) => {
-                self.pending.push_back(Event::Text(text.to_string()))
+                self.pending.push_back(Event::TextDelta(text.to_string()))
             }
             Frame::Delta(Delta::Reasoning { text, .. }) => {
-                self.pending.push_back(Event::Reasoning(text.to_string()))
+                self.pending.push_back(Event::ReasoningDelta(text.to_string()))
             }
             Frame::Delta(Delta::Notice { text }) => {
                 self.pending.push_back(Event::Note(text.to_string()))
@@ -196,17 +196,7 @@ impl Run {
     }
 
     fn fact(&mut self, record: &Record) {
-        let event = match record.decode() {
-            Decoded::Known(event) => event,
-            Decoded::Unknown(why) => {
-                return self.state.skip(
-                    &record.envelope.kind,
-                    &why,
-                    record.envelope.need == Need::Must,
-                );
-            }
-        };
-        apply(&mut self.state, &event);
+        let Some(event) = fold_record(&mut self.state, record) else { return };
         match event {
             Fact::Prompted(_) => (self.iterations, self.answer) = (0, String::new()),
             Fact::StepStarted(_) => {
@@ -221,12 +211,12 @@ impl Run {
                     .and_then(|call| FinalArgs::parse(&call.args).ok())
                     .map(|args| args.answer.to_string());
                 self.answer = last.unwrap_or_else(|| words.clone());
-                self.pending.push_back(Event::Said(words));
+                self.pending.push_back(Event::Answered(words));
             }
             Fact::Started(e) => {
                 if let Some(call) = self.state.call(e.call) {
                     let (tool, arguments) = (call.part.tool.clone(), call.args().to_string());
-                    self.pending.push_back(Event::Began {
+                    self.pending.push_back(Event::CallStarted {
                         call: e.call.to_string(),
                         tool,
                         arguments,
@@ -244,7 +234,7 @@ impl Run {
                                 .unwrap_or_default();
                             Event::Checked { call: e.call.to_string(), command, passed: ok }
                         }
-                        false => Event::Ended {
+                        false => Event::CallFinished {
                             call: e.call.to_string(),
                             tool,
                             ok,
@@ -295,7 +285,7 @@ impl Run {
                 | Asked::Limit { .. }
                 | Asked::Budget
                 | Asked::Stalled { .. }
-                | Asked::Trust { .. } => QuestionKind::GoOn,
+                | Asked::Trust { .. } => QuestionKind::Continue,
             };
             Question { text: view.text.unwrap_or(view.heading), kind, id: q.id, hash: q.hash }
         };
@@ -372,9 +362,10 @@ impl Run {
             }
         };
         let summary = match &s.config.planner {
-            Some(_) => {
-                read_memory(self.ports.log.as_ref(), &self.session).await.map_err(broken)?.summary()
-            }
+            Some(_) => read_memory(self.ports.store.as_ref(), &self.session)
+                .await
+                .map_err(broken)?
+                .summary(),
             None if taken_back => String::new(),
             None => self.answer.clone(),
         };

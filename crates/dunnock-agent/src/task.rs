@@ -4,7 +4,7 @@ use dunnock_proto::{Budget, Config, Mode};
 use std::path::PathBuf;
 
 /// The approval mode: what needs approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Approve {
     /// Read-only: nothing may be changed.
@@ -31,7 +31,7 @@ pub enum Approve {
 ///     .approve(Approve::Edits);
 /// assert_eq!(task.description(), "Fix the parser");
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
     pub(crate) description: String,
     pub(crate) folder: PathBuf,
@@ -72,7 +72,8 @@ impl Task {
         Self { model: Some(model.into()), ..self }
     }
 
-    /// Sets the maximum number of steps (model requests). The default is 200, or 5 for a planner.
+    /// Sets the maximum number of steps (model requests), at least 1. The default is 200, or 5 for
+    /// a planner.
     #[must_use]
     pub fn max_steps(self, steps: u32) -> Self {
         Self { limit: Some(steps.max(1)), ..self }
@@ -107,14 +108,14 @@ impl Task {
 
     /// Makes the model a planner and allows it a program that planners are otherwise denied.
     #[must_use]
-    pub fn planner_may_use(mut self, program: impl Into<String>) -> Self {
+    pub fn planner_allow(mut self, program: impl Into<String>) -> Self {
         self.planner.get_or_insert_default().push(program.into());
         self
     }
 
     /// Sets a limit on input and output tokens together.
     #[must_use]
-    pub fn tokens(self, most: u64) -> Self {
+    pub fn max_tokens(self, most: u64) -> Self {
         Self { tokens: Some(most), ..self }
     }
 

@@ -25,7 +25,7 @@ impl World {
             .parent()
             .unwrap()
             .join("dunnock-killable");
-        let agent = Agent::open(dir.path().join("data"), Launcher::from_program(beside))
+        let agent = Agent::builder(dir.path().join("data"), Launcher::from_program(beside))
             .endpoint("script", Endpoint::chat(server.base_url()).key("sk-test"))
             .model("script/scripted")
             .build()
@@ -91,7 +91,7 @@ async fn a_run_is_stopped_and_resumed_and_events_tell_what_happens() {
     let mut run = world.agent.start(Task::new("Wait", world.project())).await.unwrap();
     let mut began = false;
     while let Some(event) = run.next().await.unwrap() {
-        if let Event::Began { tool, .. } = &event {
+        if let Event::CallStarted { tool, .. } = &event {
             assert_eq!(tool, "shell");
             began = true;
             run.stop().await.unwrap();
@@ -120,7 +120,7 @@ async fn what_cannot_be_is_said_before_anything_begins() {
     assert!(world.server.requests().is_empty());
     assert!(world.agent.resume("nothing").await.is_err());
     assert_eq!(world.agent.isolation(), Isolation::A);
-    assert!(matches!(world.agent.undo("nothing").await, Err(Error::Usage(_))));
+    assert!(matches!(world.agent.undo("nothing").await, Err(Error::NoSession(_))));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -138,7 +138,7 @@ async fn a_run_is_told_more_and_everything_is_taken_back() {
     let mut run = world.agent.start(Task::new("Write", world.project())).await.unwrap();
     let mut calls = Vec::new();
     while let Some(event) = run.next().await.unwrap() {
-        if let Event::Began { call, .. } | Event::Ended { call, .. } = event {
+        if let Event::CallStarted { call, .. } | Event::CallFinished { call, .. } = event {
             calls.push(call);
         }
     }
@@ -175,9 +175,9 @@ async fn an_undo_lets_nothing_go_on() {
     let command = r#"{"command":"echo begun > log; sleep 60; echo ended >> log"}"#;
     let world = World::new(vec![Say::calls(&[("shell", command)]), Say::text("Later.")]).await;
     let mut run = world.agent.start(Task::new("Wait", world.project())).await.unwrap();
-    let session = run.session();
+    let session = run.session().to_owned();
     while let Some(event) = run.next().await.unwrap() {
-        if matches!(event, Event::Began { .. }) {
+        if matches!(event, Event::CallStarted { .. }) {
             break;
         }
     }
@@ -216,11 +216,11 @@ async fn a_run_that_is_dropped_stops_and_its_session_can_be_taken_up() {
     let world = World::new(script).await;
     let mut run = world.agent.start(Task::new("Wait", world.project())).await.unwrap();
     while let Some(event) = run.next().await.unwrap() {
-        if matches!(event, Event::Began { .. }) {
+        if matches!(event, Event::CallStarted { .. }) {
             break;
         }
     }
-    let session = run.session();
+    let session = run.session().to_owned();
     drop(run);
     // Whoever comes next drives it: the first is gone, and so is its command.
     let outcome = world.agent.resume(&session).await.unwrap().finish().await.unwrap();
@@ -238,4 +238,33 @@ fn a_key_is_shown_nowhere() {
     fn is_send<T: Send>() {}
     is_send::<dunnock_agent::Run>();
     is_send::<Agent>();
+}
+
+/// What is public can be sent to another thread and shared between threads.
+#[test]
+fn public_types_are_send_and_sync() {
+    fn both<T: Send + Sync>() {}
+    both::<Agent>();
+    both::<dunnock_agent::AgentBuilder>();
+    both::<dunnock_agent::Outcome>();
+    both::<dunnock_agent::Question>();
+    both::<Endpoint>();
+    both::<Error>();
+    both::<Event>();
+    both::<Launcher>();
+    both::<Task>();
+    fn sent<T: Send>() {}
+    sent::<dunnock_agent::Run>();
+}
+
+/// An error names what cannot be used, and its source says why.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_has_its_source() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let error = Agent::builder(&file, Launcher::from_program("dunnock")).build().await.unwrap_err();
+    let source = std::error::Error::source(&error).map(ToString::to_string);
+    assert!(matches!(&error, Error::Data { folder, .. } if *folder == file), "{error:?}");
+    assert!(source.is_some_and(|text| !text.is_empty()));
 }

@@ -7,9 +7,9 @@
 
 use crate::state::{Call, OwnerState, Phase, Progress, Question, Stage, State, Undo, Unknown};
 use dunnock_proto::{
-    Answer, Answered, CallId, CallPart, Class, Compacted, Config, EndReason, Event, Failure,
-    Finished, Hash, Outcome, OwnerChanged, Part, Proof, QuestionKind, Recovery, Replied,
-    RewindRequested, Role, Seq, Span, Step, StepStarted, Strength, Usage,
+    Answer, Answered, CallId, CallPart, Class, Compacted, Config, Decoded, EndReason, Event,
+    Failure, Finished, Hash, Need, Outcome, OwnerChanged, Part, Proof, QuestionKind, Record,
+    Recovery, Replied, RewindRequested, Role, Seq, Span, Step, StepStarted, Strength, Usage,
 };
 use std::sync::Arc;
 
@@ -203,6 +203,20 @@ pub fn apply(s: &mut State, event: &Event) {
             if !e.sources.is_empty() {
                 s.sources = Arc::new(e.sources.clone());
             }
+        }
+    }
+}
+
+/// Folds a stored event as the next one. Returns it, unless this release does not know it.
+pub fn fold_record(s: &mut State, record: &Record) -> Option<Event> {
+    match record.decode() {
+        Decoded::Known(event) => {
+            apply(s, &event);
+            Some(event)
+        }
+        Decoded::Unknown(why) => {
+            s.skip(&record.envelope.kind, &why, record.envelope.need == Need::Must);
+            None
         }
     }
 }

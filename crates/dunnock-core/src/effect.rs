@@ -241,14 +241,13 @@ fn startable(s: &State, me: Owner) -> Vec<Event> {
     if s.questions.iter().any(|q| matches!(*q.kind, QuestionKind::Unknown { .. })) {
         return Vec::new();
     }
-    // The actions of a plan run one after the other.
-    let alone = s.config.planner.is_some();
+    let sequential = s.config.steps().sequential;
     let (mut writer_open, mut any_open) = (false, false);
     let mut events = Vec::new();
     for call in s.calls.iter().filter(|c| !c.finished()) {
         let free = match call.writes() {
             true => !any_open && s.dirty.is_none(),
-            false => !(writer_open || alone && any_open),
+            false => !(writer_open || sequential && any_open),
         };
         if free && call.stage == Stage::Allowed {
             events.push(Started { call: call.id, owner: me, recovery: call.recovery }.into());

@@ -25,7 +25,7 @@ mod state;
 mod status;
 mod transcript;
 
-pub use apply::apply;
+pub use apply::{apply, fold_record};
 pub use compaction_notes::CompactionNotes;
 pub use decide::decide;
 pub use effect::{Effect, begin, due, settled, stopping, wanted};

@@ -86,6 +86,14 @@ pub fn config(r: &mut Rng) -> Config {
             file: "t.txt".into(),
             memory: String::new(),
             allow: Vec::new(),
+            steps: match r.chance(70) {
+                true => StepRules::PLANNER,
+                false => StepRules {
+                    sequential: r.chance(50),
+                    drop_after_failure: r.chance(50),
+                    check_each_step: r.chance(50),
+                },
+            },
         }),
         bridge: None,
         picture_tokens: 1_500,

@@ -110,7 +110,12 @@ fn done_beside_what_failed_is_seen_first_by_who_carries() {
 }
 
 fn planner(verify: &[&str]) -> Config {
-    let planner = Planner { file: "t.txt".into(), memory: String::new(), allow: Vec::new() };
+    let planner = Planner {
+        file: "t.txt".into(),
+        memory: String::new(),
+        allow: Vec::new(),
+        steps: StepRules::PLANNER,
+    };
     let verify = verify.iter().map(|v| (*v).to_owned()).collect();
     Config { planner: Some(planner), verify, max_steps: 5, ..auto() }
 }

@@ -146,11 +146,14 @@ pub fn history(w: &World) {
                     "a writer began before the files were kept"
                 );
                 assert!(!s.stopping, "a call began while stopping");
-                if s.config.planner.is_some() && !s.call(e.call).is_some_and(|c| c.harness) {
+                let action = !s.call(e.call).is_some_and(|c| c.harness);
+                if s.config.steps().sequential && action {
                     assert!(
                         open.range(..e.call).next().is_none(),
                         "an action began beside another"
                     );
+                }
+                if s.config.steps().drop_after_failure && action {
                     let failed =
                         |c: &&Call| c.id < e.call && c.stage == Stage::Finished { ok: false };
                     assert!(

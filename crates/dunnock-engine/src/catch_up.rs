@@ -3,9 +3,9 @@
 //! Invariant: every record is checked against the chain as it is read; a log that was changed is
 //! not folded further.
 
-use dunnock_core::{Fold, State, Transcript, apply};
+use dunnock_core::{Fold, State, Transcript, fold_record};
 use dunnock_ports::{EventLog, StoreError};
-use dunnock_proto::{At, Decoded, Event, Hash, Need, Record, Seq, SessionId, verify_chain};
+use dunnock_proto::{At, Decoded, Event, Hash, Record, Seq, SessionId, verify_chain};
 
 /// A folded session.
 #[derive(Debug, Clone)]
@@ -41,26 +41,19 @@ impl Loaded {
         self.chain = verify_chain(seq, self.chain, record).map_err(|at| {
             StoreError::Damaged(format!("event {at} does not match the hash chain"))
         })?;
-        match record.decode() {
-            Decoded::Known(event) => {
-                let holds = match &event {
-                    Event::StepStarted(_) | Event::CompactionStarted(_) => true,
-                    Event::OwnerChanged(taken) => !taken.lost.is_nothing(),
-                    _ => false,
-                };
-                if holds {
-                    self.reserved_at = record.envelope.at;
-                }
-                apply(&mut self.state, &event);
-                let again = self.transcript.apply(self.state.seq, &event) == Fold::Again;
-                Ok(FoldedRecord { event: Some(event), again })
-            }
-            Decoded::Unknown(why) => {
-                let must = record.envelope.need == Need::Must;
-                self.state.skip(&record.envelope.kind, &why, must);
-                Ok(FoldedRecord { event: None, again: false })
-            }
+        let event = fold_record(&mut self.state, record);
+        let reserves = match &event {
+            Some(Event::StepStarted(_) | Event::CompactionStarted(_)) => true,
+            Some(Event::OwnerChanged(taken)) => !taken.lost.is_nothing(),
+            _ => false,
+        };
+        if reserves {
+            self.reserved_at = record.envelope.at;
         }
+        let again = event
+            .as_ref()
+            .is_some_and(|event| self.transcript.apply(self.state.seq, event) == Fold::Again);
+        Ok(FoldedRecord { event, again })
     }
 }
 

@@ -5,18 +5,17 @@
 //! nothing, reopen the log, read it, and compare with the chain. *Full*: keep everything in memory,
 //! start nothing, report it, try again.
 
+use crate::batch_builder::BatchBuilder;
 use crate::catch_up::Loaded;
 use crate::driver::{Answer, Driver, Mail, Pending, Stopped};
 use crate::ports::Ports;
 use dunnock_core::policy::Policy;
 use dunnock_core::{
-    DecideContext, EffectOutcome, FileHistory, Input, Report, State, apply, begin, decide,
-    failpoint,
+    DecideContext, EffectOutcome, FileHistory, Input, Report, State, begin, decide, failpoint,
 };
-use dunnock_ports::{Appended, Batch, Blob, Charge, DayTotal, EventLog, Listing, StoreError};
+use dunnock_ports::{Appended, Batch, Blob, Charge, DayTotal, EventLog, StoreError, fold_events};
 use dunnock_proto::{
-    At, Cause, Command, Decoded, Event, InputId, Noticed, Record, Refused, RewindTo, Seq,
-    SessionId, Tree, seal,
+    At, Cause, Command, InputId, Noticed, Record, Refused, RewindTo, Seq, SessionId, Tree,
 };
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -27,10 +26,9 @@ const DAY: i64 = 86_400_000;
 /// How often a failed write is retried before the driver gives up.
 const TRIES: u32 = 6;
 
-/// A decision on several inputs: the resulting state, and the answer for each sender.
+/// A decision on several inputs: its events, and the answer for each sender.
 struct Decided {
-    next: State,
-    records: Vec<Record>,
+    builder: BatchBuilder,
     inputs: Vec<(InputId, Seq)>,
     /// The answer for each input. A refusal is checked against the log: the command may have been
     /// executed before.
@@ -48,21 +46,18 @@ impl Driver {
         let mut tries = 0;
         loop {
             let decided = self.decide_all(&inputs).await?;
-            if decided.records.is_empty() {
+            if decided.builder.records.is_empty() {
                 return self.answer(inputs, decided).await;
             }
             let batch = Batch {
-                session: self.session.clone(),
-                after: self.loaded.state.seq,
-                records: decided.records.clone(),
                 inputs: decided.inputs.clone(),
                 blobs: blobs.clone(),
-                listing: listing(&decided.next),
                 charge: decided.charge,
+                ..decided.builder.batch(&self.session)
             };
-            let what = decided.records[0].envelope.kind.clone();
+            let what = decided.builder.records[0].envelope.kind.clone();
             failpoint::hit("append.before", &what);
-            let end = self.ports.log.append(batch).await;
+            let end = self.ports.store.append(batch).await;
             match end {
                 Ok(Appended::Done) => {
                     failpoint::hit("append.after", &what);
@@ -112,8 +107,7 @@ impl Driver {
         let at = self.ports.clock.now();
         let (ledger, today) = ledger(&self.ports, at).await?;
         let before = &self.loaded.state;
-        let mut next = before.clone();
-        let mut facts: Vec<(Event, Cause)> = Vec::new();
+        let mut builder = BatchBuilder::after(before.clone(), self.loaded.chain, at);
         let mut input_seqs = Vec::new();
         let mut answers = Vec::new();
         let mut known: Vec<(&InputId, Result<Seq, Refused>)> = Vec::new();
@@ -126,17 +120,17 @@ impl Driver {
                     continue;
                 }
                 if request.command == Command::Interrupt
-                    && let Some(seq) = self.ports.log.answered(&self.session, &request.id).await?
+                    && let Some(seq) = self.ports.store.answered(&self.session, &request.id).await?
                 {
                     answers.push(Ok(seq));
                     continue;
                 }
             }
             let tree_at = self.tree_at(&pending.input).await?;
-            let day_left = day_left(&self.ports, (ledger, today), &self.loaded, &next);
-            let preamble_drift = preamble_drift(&self.ports, &next, &pending.input);
+            let day_left = day_left(&self.ports, (ledger, today), &self.loaded, &builder.state);
+            let preamble_drift = preamble_drift(&self.ports, &builder.state, &pending.input);
             let events = match decide(
-                &next,
+                &builder.state,
                 &DecideContext { day_left, tree_at, preamble_drift, policy: Policy::default() },
                 pending.input.clone(),
             ) {
@@ -155,28 +149,18 @@ impl Driver {
                 Input::Report(_) => Cause::Report,
                 Input::Claim(_) => Cause::Driver,
             };
-            events.iter().for_each(|e| apply(&mut next, e));
-            facts.extend(events.into_iter().map(|e| (e, cause.clone())));
+            events.iter().for_each(|event| builder.add(event, cause.clone()));
+            let seq = builder.state.seq;
             if let Input::Command(request) = &pending.input {
-                input_seqs.push((request.id.clone(), next.seq));
-                known.push((&request.id, Ok(next.seq)));
+                input_seqs.push((request.id.clone(), seq));
+                known.push((&request.id, Ok(seq)));
             }
-            answers.push(Ok(next.seq));
+            answers.push(Ok(seq));
         }
-        let begun = if self.closing { Vec::new() } else { begin(&next, self.me) };
-        for event in begun {
-            apply(&mut next, &event);
-            facts.push((event, Cause::Driver));
-        }
-        let (mut seq, mut chain) = (before.seq, self.loaded.chain);
-        let mut records = Vec::with_capacity(facts.len());
-        for (event, cause) in facts {
-            let record = seal(seq, chain, at, cause, &event);
-            (seq, chain) = (record.envelope.seq, record.chain());
-            records.push(record);
-        }
-        let charge = charge(&self.ports, (ledger, today), &self.loaded, &next);
-        Ok(Decided { next, records, inputs: input_seqs, answers, charge })
+        let begun = if self.closing { Vec::new() } else { begin(&builder.state, self.me) };
+        begun.iter().for_each(|event| builder.add(event, Cause::Driver));
+        let charge = charge(&self.ports, (ledger, today), &self.loaded, &builder.state);
+        Ok(Decided { builder, inputs: input_seqs, answers, charge })
     }
 
     /// The files at the event that a rewind names.
@@ -185,7 +169,7 @@ impl Driver {
         let Command::Rewind { to: RewindTo::Event(at), force, .. } = request.command else {
             return Ok(None);
         };
-        let past = past(self.ports.log.as_ref(), &self.session).await?;
+        let past = past(self.ports.store.as_ref(), &self.session).await?;
         Ok(past.tree_at(at, force).cloned())
     }
 
@@ -195,12 +179,15 @@ impl Driver {
         inputs: Vec<Pending>,
         mut decided: Decided,
     ) -> Result<(), Stopped> {
-        let what = decided.records[0].envelope.kind.clone();
+        let what = decided.builder.records[0].envelope.kind.clone();
         failpoint::hit("publish.before", &what);
-        for record in std::mem::take(&mut decided.records) {
+        for record in std::mem::take(&mut decided.builder.records) {
             self.fold_record(record).await?;
         }
-        debug_assert_eq!(self.loaded.state, decided.next, "what was decided is what was folded");
+        debug_assert_eq!(
+            self.loaded.state, decided.builder.state,
+            "what was decided is what was folded"
+        );
         failpoint::hit("publish.after", &what);
         self.answer(inputs, decided).await
     }
@@ -214,13 +201,15 @@ impl Driver {
             };
             let answer: Answer = match answer {
                 Ok(seq) => Ok(seq),
-                Err(refused) => match self.ports.log.answered(&self.session, &request.id).await? {
-                    Some(seq) => Ok(seq),
-                    None => {
-                        let s = &self.loaded.state;
-                        Err((refused, s.version, s.questions.iter().map(|q| q.id).collect()))
+                Err(refused) => {
+                    match self.ports.store.answered(&self.session, &request.id).await? {
+                        Some(seq) => Ok(seq),
+                        None => {
+                            let s = &self.loaded.state;
+                            Err((refused, s.version, s.questions.iter().map(|q| q.id).collect()))
+                        }
                     }
-                },
+                }
             };
             failpoint::hit("answer.before", request.command.name());
             let _ = reply.send(answer);
@@ -233,7 +222,7 @@ impl Driver {
     async fn resolve_uncertain_append(&mut self, decided: &Decided) -> Result<bool, Stopped> {
         let mut delay = Duration::from_millis(20);
         loop {
-            let log = self.ports.log.clone();
+            let log = self.ports.store.clone();
             let mut records: Vec<Record> = Vec::new();
             let read = async {
                 log.reopen().await?;
@@ -245,8 +234,8 @@ impl Driver {
             };
             match read.await {
                 Ok(()) => {
-                    let mine = decided.records.iter().zip(&records).all(|(a, b)| a == b);
-                    return Ok(mine && records.len() >= decided.records.len());
+                    let mine = decided.builder.records.iter().zip(&records).all(|(a, b)| a == b);
+                    return Ok(mine && records.len() >= decided.builder.records.len());
                 }
                 Err(
                     error @ (StoreError::Damaged(_)
@@ -292,15 +281,8 @@ impl Driver {
 /// # Errors
 /// If the log cannot be read.
 pub async fn past(log: &dyn EventLog, session: &SessionId) -> Result<FileHistory, StoreError> {
-    let mut past = FileHistory::default();
-    log.read(session, 0, &mut |record| {
-        if let Decoded::Known(event) = record.decode() {
-            past.add(record.envelope.seq, &event);
-        }
-        true
-    })
-    .await?;
-    Ok(past)
+    let start = FileHistory::default();
+    fold_events(log, session, start, |past, at, event| past.add(at.seq, &event)).await
 }
 
 /// What changed in the sources of the preamble; checked when a step may start and when a call may
@@ -330,7 +312,7 @@ pub(crate) fn preamble_drift(ports: &Ports, s: &State, input: &Input) -> Option<
 pub(crate) async fn ledger(ports: &Ports, at: At) -> Result<(DayTotal, i64), StoreError> {
     let today = at.0.div_euclid(DAY);
     match ports.day_budget {
-        Some(_) => Ok((ports.log.day_total(today).await?, today)),
+        Some(_) => Ok((ports.store.day_total(today).await?, today)),
         None => Ok((DayTotal::default(), today)),
     }
 }
@@ -389,15 +371,5 @@ fn answer_repeated(inputs: &mut Vec<Pending>, id: &InputId, seq: Seq) {
     let reply: Option<oneshot::Sender<Answer>> = inputs.remove(at).reply;
     if let Some(reply) = reply {
         let _ = reply.send(Ok(seq));
-    }
-}
-
-/// What lists show about a session in this state.
-pub(crate) fn listing(s: &State) -> Listing {
-    Listing {
-        title: s.title.as_deref().unwrap_or_default().into(),
-        workspace: s.workspace.as_deref().unwrap_or_default().into(),
-        status: s.status(),
-        version: s.version,
     }
 }

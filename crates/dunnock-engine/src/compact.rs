@@ -4,10 +4,11 @@ use crate::catch_up::Loaded;
 use crate::ports::Ports;
 use dunnock_core::{CompactionNotes, EffectOutcome, Question, State, Transcript};
 use dunnock_ports::{
-    Blob, Blobs, CancellationToken, EventLog, RenderError, StoreError, SummaryError,
+    Blob, Blobs, CancellationToken, EventLog, RenderError, StoreError, SummaryError, first_event,
+    fold_events,
 };
 use dunnock_proto::{
-    Compacted, CompactionFailed, Decoded, Event, Preamble, Seq, SessionId, Span, Strength, Usage,
+    Compacted, CompactionFailed, Envelope, Event, Preamble, Seq, SessionId, Span, Strength, Usage,
 };
 
 /// How many bytes of an old result are left.
@@ -74,7 +75,7 @@ async fn shorter(
         }
     };
     preamble.reason = "compaction".into();
-    preamble.first_changed = first_changed(ports.log.as_ref(), state, &blob).await;
+    preamble.first_changed = first_changed(ports.store.as_ref(), state, &blob).await;
     let before = transcript.len();
     let mut compacted = Compacted {
         upto: *upto,
@@ -101,15 +102,12 @@ pub(crate) async fn first_changed(log: &dyn Blobs, state: &State, new: &Blob) ->
 async fn kept(ports: &Ports, input: &CompactionInput) -> Result<String, StoreError> {
     let CompactionInput { session, state, transcript, .. } = input;
     let mut notes = CompactionNotes::default();
-    for (session, spans) in pasts(ports.log.as_ref(), session, state.visible()).await?.iter().rev()
+    for (session, spans) in
+        pasts(ports.store.as_ref(), session, state.visible()).await?.iter().rev()
     {
-        let each = &mut |record: dunnock_proto::Record| {
-            if let Decoded::Known(event) = record.decode() {
-                notes.add(spans, record.envelope.seq, &event);
-            }
-            true
-        };
-        ports.log.read(session, 0, each).await?;
+        let add =
+            |notes: &mut CompactionNotes, at: &Envelope, event| notes.add(spans, at.seq, &event);
+        notes = fold_events(ports.store.as_ref(), session, notes, add).await?;
     }
     let open: Vec<Question> = state.questions.clone();
     let changed = changed(ports, session, state).await?;
@@ -130,17 +128,9 @@ async fn pasts(
     let mut all = vec![(session.clone(), visible)];
     loop {
         let Some((last, _)) = all.last().cloned() else { return Ok(all) };
-        let mut from = None;
-        let each = &mut |record: dunnock_proto::Record| {
-            if let Decoded::Known(Event::Forked(forked)) = record.decode() {
-                from = Some((forked.from, forked.at));
-            }
-            false
-        };
-        log.read(&last, 0, each).await?;
-        let Some((parent, at)) = from else { return Ok(all) };
-        let state = crate::catch_up::load_upto(log, &parent, at).await?.state;
-        all.push((parent, state.visible()));
+        let Some(Event::Forked(forked)) = first_event(log, &last).await? else { return Ok(all) };
+        let state = crate::catch_up::load_upto(log, &forked.from, forked.at).await?.state;
+        all.push((forked.from, state.visible()));
     }
 }
 
@@ -155,7 +145,7 @@ async fn changed(
     else {
         return Ok(Vec::new());
     };
-    let past = crate::commit::past(ports.log.as_ref(), session).await?;
+    let past = crate::commit::past(ports.store.as_ref(), session).await?;
     let (ours, _) = past.since_first();
     let workspace = state.workspace.as_deref().unwrap_or_default();
     Ok(checkpoints

@@ -14,6 +14,7 @@ use crate::session_pool::{SessionPool, SessionRef};
 use dunnock_proto::{Command, CommandRequest, Frame, InputId, Seq, SessionId};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
 
 /// How long a client keeps trying when the owner neither responds nor is gone.
 const TRY_FOR: Duration = Duration::from_secs(2);
@@ -37,6 +38,18 @@ pub struct Connection {
     session: SessionId,
     seen: Seq,
     inner: Inner,
+    /// A takeover in progress. A caller that stops waiting for it must not start a second one. It
+    /// is a task of its own: a future that nobody polls would keep the locks that it holds.
+    reaching: Option<Reaching>,
+}
+
+/// A task that ends with the connection.
+struct Reaching(JoinHandle<Result<Inner, ConnectError>>);
+
+impl Drop for Reaching {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Connection {
@@ -46,8 +59,7 @@ impl Connection {
     /// # Errors
     /// If the log or the folders cannot be used, or the owner cannot be reached.
     pub async fn open(ports: Ports, session: SessionId, from: Seq) -> Result<Self, ConnectError> {
-        let inner = reach(&ports, None, &session, from).await?;
-        Ok(Self { ports, pool: None, session, seen: from, inner })
+        Self::new(None, ports, session, from).await
     }
 
     /// Opens one of many connections of this process.
@@ -57,8 +69,17 @@ impl Connection {
         session: SessionId,
         from: Seq,
     ) -> Result<Self, ConnectError> {
-        let inner = reach(&ports, Some(&pool), &session, from).await?;
-        Ok(Self { ports, pool: Some(pool), session, seen: from, inner })
+        Self::new(Some(pool), ports, session, from).await
+    }
+
+    async fn new(
+        pool: Option<Arc<SessionPool>>,
+        ports: Ports,
+        session: SessionId,
+        seen: Seq,
+    ) -> Result<Self, ConnectError> {
+        let inner = reach(ports.clone(), pool.clone(), session.clone(), seen).await?;
+        Ok(Self { ports, pool, session, seen, inner, reaching: None })
     }
 
     /// Opens a session that another process drives; `None` if no process does.
@@ -124,7 +145,18 @@ impl Connection {
             *frames = handle.frames(self.seen); // only this subscriber was cut off
             return Ok(());
         }
-        self.inner = reach(&self.ports, self.pool.as_ref(), &self.session, self.seen).await?;
+        self.reach().await
+    }
+
+    /// Finds the owner again, or becomes it.
+    async fn reach(&mut self) -> Result<(), ConnectError> {
+        let reaching = self.reaching.get_or_insert_with(|| {
+            let (ports, pool) = (self.ports.clone(), self.pool.clone());
+            Reaching(tokio::spawn(reach(ports, pool, self.session.clone(), self.seen)))
+        });
+        let inner = (&mut reaching.0).await;
+        self.reaching = None;
+        self.inner = inner.map_err(|_| ConnectError::ShuttingDown)??;
         Ok(())
     }
 
@@ -174,8 +206,7 @@ impl Connection {
                 Some(answer) => return Ok(answer),
                 None => {
                     tokio::time::sleep(Duration::from_millis(2)).await; // a driver takes a moment to leave
-                    self.inner =
-                        reach(&self.ports, self.pool.as_ref(), &self.session, self.seen).await?;
+                    self.reach().await?;
                 }
             }
         }
@@ -194,14 +225,15 @@ impl Connection {
 }
 
 async fn reach(
-    ports: &Ports,
-    pool: Option<&Arc<SessionPool>>,
-    session: &SessionId,
+    ports: Ports,
+    pool: Option<Arc<SessionPool>>,
+    session: SessionId,
     from: Seq,
 ) -> Result<Inner, ConnectError> {
+    let (ports, session) = (&ports, &session);
     let began = Instant::now();
     loop {
-        if let Some(pool) = pool {
+        if let Some(pool) = &pool {
             if let Some((handle, guest)) = pool.enter(ports, session).await? {
                 let frames = handle.frames(from);
                 return Ok(Inner::Own { handle, frames, _guest: Some(guest) });

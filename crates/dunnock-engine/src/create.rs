@@ -1,10 +1,11 @@
 //! Creates and forks sessions.
 
+use crate::batch_builder::BatchBuilder;
 use crate::catch_up::load;
 use crate::ports::Ports;
-use dunnock_core::{State, apply};
-use dunnock_ports::{Appended, Batch, StoreError};
-use dunnock_proto::{Cause, Config, Created, Event, Forked, Hash, Seq, SessionId, seal};
+use dunnock_core::State;
+use dunnock_ports::{Appended, StoreError};
+use dunnock_proto::{Cause, Config, Created, Event, Forked, Hash, Seq, SessionId};
 
 /// Creates a session. No process drives it yet.
 ///
@@ -25,7 +26,7 @@ pub async fn create(
 /// # Errors
 /// If the log cannot be read or written, or there is no such event.
 pub async fn fork(ports: &Ports, from: &SessionId, at: Seq) -> Result<SessionId, StoreError> {
-    let whole = load(ports.log.as_ref(), from).await?;
+    let whole = load(ports.store.as_ref(), from).await?;
     if at == 0 || at > whole.state.seq {
         return Err(StoreError::Refused(format!(
             "session {from} has no event {at}; its last event is {}",
@@ -45,20 +46,9 @@ pub async fn fork(ports: &Ports, from: &SessionId, at: Seq) -> Result<SessionId,
 
 async fn begin_with(ports: &Ports, event: Event) -> Result<SessionId, StoreError> {
     let session = SessionId::from_random(ports.clock.random());
-    let mut state = State::default();
-    apply(&mut state, &event);
-    let records = vec![seal(0, Hash::ZERO, ports.clock.now(), Cause::Driver, &event)];
-    let listing = crate::commit::listing(&state);
-    let batch = Batch {
-        session: session.clone(),
-        after: 0,
-        records,
-        inputs: Vec::new(),
-        blobs: Vec::new(),
-        listing,
-        charge: None,
-    };
-    match ports.log.append(batch).await? {
+    let mut builder = BatchBuilder::after(State::default(), Hash::ZERO, ports.clock.now());
+    builder.add(&event, Cause::Driver);
+    match ports.store.append(builder.batch(&session)).await? {
         Appended::Done => Ok(session),
         Appended::Conflict | Appended::Repeated(..) => {
             Err(StoreError::Refused("the new session's id is already in use; try again".into()))

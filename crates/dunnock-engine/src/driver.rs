@@ -98,7 +98,7 @@ impl Handle {
     /// Everything after the event `from`.
     #[must_use]
     pub fn frames(&self, from: Seq) -> Frames {
-        self.hub.listen(self.ports.log.clone(), self.session.clone(), from)
+        self.hub.listen(self.ports.store.clone(), self.session.clone(), from)
     }
 
     /// The current state of the session; updated as it changes.
@@ -180,7 +180,7 @@ impl Driver {
         session: SessionId,
         owned: Box<dyn Owned>,
     ) -> Result<Handle, StoreError> {
-        let loaded = crate::catch_up::load(ports.log.as_ref(), &session).await?;
+        let loaded = crate::catch_up::load(ports.store.as_ref(), &session).await?;
         let me = ports.fresh_owner();
         let (mail, mailbox) = mpsc::channel(256);
         let hub = Hub::default();
@@ -272,7 +272,7 @@ impl Driver {
             checkpoints.rest(folder).await;
         }
         drop(self.held.take());
-        self.ports.log.tidy().await;
+        self.ports.store.tidy().await;
         drop(self.owned.take()); // anyone waiting for the end finds nothing left behind
         // In this order: a subscriber that sees the closing frame must find the driver gone.
         self.summary.send_modify(|s| s.gone = Some(why.to_string()));
@@ -296,7 +296,7 @@ impl Driver {
             return;
         }
         self.remembered = now;
-        let Ok(told) = crate::memory::read(self.ports.log.as_ref(), &self.session).await else {
+        let Ok(told) = crate::memory::read(self.ports.store.as_ref(), &self.session).await else {
             return;
         };
         let text = told.text(&planner.memory);
@@ -312,7 +312,7 @@ impl Driver {
             return;
         }
         let (log, indexing, session) =
-            (self.ports.log.clone(), self.indexing.clone(), self.session.clone());
+            (self.ports.store.clone(), self.indexing.clone(), self.session.clone());
         tokio::spawn(async move {
             let _ = log.index(Some(&session)).await; // what is missing now is indexed when the session is next idle
             indexing.store(false, Ordering::Release);
@@ -386,7 +386,7 @@ impl Driver {
     /// Reads what others wrote. If another process took over, this driver stops.
     pub(crate) async fn catch_up(&mut self) -> Result<(), Stopped> {
         let mut records: Vec<Record> = Vec::new();
-        let log = self.ports.log.clone();
+        let log = self.ports.store.clone();
         log.read(&self.session, self.loaded.state.seq, &mut |record| {
             records.push(record);
             true
@@ -416,7 +416,8 @@ impl Driver {
         if taken.again {
             let base = self.loaded.transcript.base();
             self.loaded.transcript =
-                refold(self.ports.log.as_ref(), &self.session, base, self.loaded.state.seq).await?;
+                refold(self.ports.store.as_ref(), &self.session, base, self.loaded.state.seq)
+                    .await?;
         }
         self.hub.fact(record, taken.event.as_ref());
         Ok(taken.event)

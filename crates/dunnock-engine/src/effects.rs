@@ -71,7 +71,7 @@ impl Driver {
                             if let Some(old) = &state.preamble {
                                 preamble.reason = compact::why(old, &preamble);
                                 preamble.first_changed =
-                                    first_changed(ports.log.as_ref(), &state, &blob).await;
+                                    first_changed(ports.store.as_ref(), &state, &blob).await;
                             }
                             (EffectOutcome::PreambleSet(preamble), vec![blob])
                         }
@@ -94,7 +94,7 @@ impl Driver {
                 Some(Box::pin(async move {
                     let preamble = match known {
                         Some(preamble) => preamble,
-                        None => match ports.log.blob(request.preamble).await {
+                        None => match ports.store.blob(request.preamble).await {
                             Ok(Some(preamble)) => preamble,
                             Ok(None) => {
                                 return (
@@ -355,7 +355,7 @@ async fn restore(
         return Err(FilesError::Failed(why.into()));
     };
     let past =
-        crate::commit::past(ports.log.as_ref(), session).await.map_err(FilesError::failed)?;
+        crate::commit::past(ports.store.as_ref(), session).await.map_err(FilesError::failed)?;
     let (ours, theirs) = past.since(to);
     checkpoints
         .restore(RestorePlan { session, workspace, to, from, ours: &ours, theirs: &theirs, force })
@@ -405,7 +405,7 @@ async fn pictures(
 ) -> Result<BTreeMap<Hash, Arc<[u8]>>, EffectOutcome> {
     let mut all = BTreeMap::new();
     for hash in request.pictures() {
-        let why = match ports.log.blob(hash).await {
+        let why = match ports.store.blob(hash).await {
             Ok(Some(bytes)) => {
                 all.insert(hash, bytes);
                 continue;

@@ -6,6 +6,7 @@
 
 use dunnock_core::failpoint;
 use dunnock_ports::{BoxFuture, Epoch, Owned, OwnerNote, Ownership, OwnershipError};
+use dunnock_private::{open_append, restrict_folder};
 use dunnock_proto::{LINK_VERSION, SessionId};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
@@ -50,7 +51,7 @@ impl FileLocks {
     }
 
     fn try_claim(&self, session: &SessionId) -> io::Result<Option<Locked>> {
-        private(&self.runtime)?;
+        restrict_folder(&self.runtime)?;
         failpoint::hit("own.lock.before", "");
         let Some(lock) = self.try_hold(session)? else { return Ok(None) };
         failpoint::hit("own.lock.after", "");
@@ -63,7 +64,7 @@ impl FileLocks {
             app: self.app.clone(),
         };
         let part = self.path(session, "owner.part");
-        let mut file = private_file(&part)?;
+        let mut file = open_append(&part)?;
         file.set_len(0)?; // a dead owner may have left content
         file.write_all(&serde_json::to_vec(&note)?)?;
         let note = self.path(session, "owner");
@@ -73,8 +74,8 @@ impl FileLocks {
     }
 
     fn try_hold(&self, session: &SessionId) -> io::Result<Option<File>> {
-        private(&self.locks)?;
-        let lock = private_file(&self.path(session, "lock"))?;
+        restrict_folder(&self.locks)?;
+        let lock = open_append(&self.path(session, "lock"))?;
         match lock.try_lock() {
             Ok(()) => Ok(Some(lock)),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -142,23 +143,4 @@ impl Drop for Locked {
 
 fn unusable(error: io::Error) -> OwnershipError {
     OwnershipError(format!("the folder for locks and sockets cannot be used: {error}"))
-}
-
-/// A file that only this user may read.
-pub(crate) fn private_file(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-pub(crate) fn private(folder: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(folder)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
-    }
-    Ok(())
 }

@@ -10,6 +10,7 @@
 #[cfg(unix)]
 mod attach;
 mod baseline;
+mod batch_builder;
 mod catch_up;
 mod commit;
 mod compact;

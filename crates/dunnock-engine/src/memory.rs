@@ -4,10 +4,10 @@
 //! Invariant: it depends on the log alone and is written by this program, not by a model. Each
 //! entry is one line, whatever it contains.
 
-use dunnock_ports::{EventLog, StoreError};
+use dunnock_ports::{EventLog, StoreError, fold_events};
 use dunnock_proto::{
-    Answered, CallPart, CheckCalled, CommandArgs, CommandText, Decoded, EndReason, Event, Finished,
-    Outcome, Part, PathArgs, Proof, SessionId, VerifyArgs,
+    Answered, CallPart, CheckCalled, CommandArgs, CommandText, EndReason, Event, Finished, Outcome,
+    Part, PathArgs, Proof, SessionId, VerifyArgs,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -36,15 +36,7 @@ pub struct Memory {
 /// # Errors
 /// If the log cannot be read.
 pub async fn read(log: &dyn EventLog, session: &SessionId) -> Result<Memory, StoreError> {
-    let mut memory = Memory::default();
-    log.read(session, 0, &mut |record| {
-        if let Decoded::Known(event) = record.decode() {
-            memory.add(&event);
-        }
-        true
-    })
-    .await?;
-    Ok(memory)
+    fold_events(log, session, Memory::default(), |memory, _, event| memory.add(&event)).await
 }
 
 impl Memory {

@@ -36,7 +36,7 @@ impl Clock for SystemClock {
 #[derive(Clone)]
 pub struct Ports {
     /// Stores events, blobs, lists and the ledger.
-    pub log: Arc<dyn Store>,
+    pub store: Arc<dyn Store>,
     /// Answers requests.
     pub model: Arc<dyn Model>,
     /// Runs calls.

@@ -25,7 +25,7 @@ pub enum RewindError {
     Failed(String),
     /// The session cannot be reached.
     #[error(transparent)]
-    Door(#[from] ConnectError),
+    Connect(#[from] ConnectError),
 }
 
 /// Executes a rewind that was chosen when the session was in the state `seen`. A session that only

@@ -12,8 +12,8 @@ use crate::connection::Connection;
 use crate::driver::{Driver, Handle, SessionSummary};
 use crate::error::ConnectError;
 use crate::ports::Ports;
-use dunnock_ports::{Store, StoreError};
-use dunnock_proto::{Decoded, Event, Seq, SessionId};
+use dunnock_ports::{Store, StoreError, first_event};
+use dunnock_proto::{Event, Seq, SessionId};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ pub type ChoosePorts = Box<dyn Fn(&str) -> Result<Ports, String> + Send + Sync>;
 
 /// The sessions that a process holds open.
 pub struct SessionPool {
-    log: Arc<dyn Store>,
+    store: Arc<dyn Store>,
     pick: ChoosePorts,
     closed: AtomicBool,
     slots: Mutex<HashMap<SessionId, Arc<Slot>>>,
@@ -65,14 +65,14 @@ fn is_gone(handle: &Handle) -> bool {
 impl SessionPool {
     /// An empty pool.
     #[must_use]
-    pub fn new(log: Arc<dyn Store>, pick: ChoosePorts) -> Arc<Self> {
-        Arc::new(Self { log, pick, closed: AtomicBool::new(false), slots: Mutex::default() })
+    pub fn new(store: Arc<dyn Store>, pick: ChoosePorts) -> Arc<Self> {
+        Arc::new(Self { store, pick, closed: AtomicBool::new(false), slots: Mutex::default() })
     }
 
-    /// The log that contains all its sessions.
+    /// The store of all its sessions.
     #[must_use]
-    pub fn log(&self) -> &Arc<dyn Store> {
-        &self.log
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
     }
 
     /// Whether this process drives a session right now.
@@ -130,17 +130,11 @@ impl SessionPool {
 
     /// The folder of a session, from its first event.
     async fn workspace(&self, session: &SessionId) -> Result<String, StoreError> {
-        let mut found = None;
-        let first = &mut |record: dunnock_proto::Record| {
-            found = match record.decode() {
-                Decoded::Known(Event::Created(e)) => Some(e.workspace),
-                Decoded::Known(Event::Forked(e)) => Some(e.workspace),
-                Decoded::Known(_) | Decoded::Unknown(_) => None,
-            };
-            false
-        };
-        self.log.read(session, 0, first).await?;
-        found.map(|folder| folder.to_string()).ok_or_else(|| StoreError::NoSession(session.clone()))
+        match first_event(self.store.as_ref(), session).await? {
+            Some(Event::Created(e)) => Ok(e.workspace.to_string()),
+            Some(Event::Forked(e)) => Ok(e.workspace.to_string()),
+            _ => Err(StoreError::NoSession(session.clone())),
+        }
     }
 
     /// The driver of a session in this process, started if no process drives it; `None` if another

@@ -4,14 +4,15 @@
 //! If a process drives the session, the command is sent to it. Otherwise the events are stored and
 //! nothing starts: that is left to the next driver.
 
+use crate::batch_builder::BatchBuilder;
 use crate::catch_up::load;
-use crate::commit::{charge, day_left, ledger, listing, preamble_drift};
+use crate::commit::{charge, day_left, ledger, preamble_drift};
 use crate::error::{ConnectError, Refusal};
 use crate::ports::Ports;
 use dunnock_core::policy::Policy;
-use dunnock_core::{DecideContext, Input, apply, decide, failpoint};
+use dunnock_core::{DecideContext, Input, decide, failpoint};
 use dunnock_ports::{Appended, Batch, StoreError};
-use dunnock_proto::{Cause, CommandRequest, Seq, SessionId, seal};
+use dunnock_proto::{Cause, CommandRequest, Seq, SessionId};
 use std::time::{Duration, Instant};
 
 /// What happened to a submitted command.
@@ -48,10 +49,10 @@ pub async fn submit_offline(
             tokio::time::sleep(Duration::from_millis(5)).await;
             continue;
         };
-        if let Some(seq) = ports.log.answered(session, &request.id).await? {
+        if let Some(seq) = ports.store.answered(session, &request.id).await? {
             return Ok(Ok(Submitted::Stored(seq)));
         }
-        let loaded = load(ports.log.as_ref(), session).await?;
+        let loaded = load(ports.store.as_ref(), session).await?;
         let before = &loaded.state;
         let at = ports.clock.now();
         let ledger = ledger(ports, at).await?;
@@ -69,35 +70,24 @@ pub async fn submit_offline(
                 return Ok(Err(Refusal { reason: why, version: before.version, questions }));
             }
         };
-        let (mut next, mut chain, mut records) = (before.clone(), loaded.chain, Vec::new());
-        for event in &events {
-            let record = seal(next.seq, chain, at, Cause::Input(request.id.clone()), event);
-            chain = record.chain();
-            records.push(record);
-            apply(&mut next, event);
-        }
-        let inputs = vec![(request.id.clone(), next.seq)];
-        let (session, listing, charge) =
-            (session.clone(), listing(&next), charge(ports, ledger, &loaded, &next));
+        let mut builder = BatchBuilder::after(before.clone(), loaded.chain, at);
+        events.iter().for_each(|event| builder.add(event, Cause::Input(request.id.clone())));
+        let seq = builder.state.seq;
         let batch = Batch {
-            session,
-            after: before.seq,
-            records,
-            inputs,
-            blobs: Vec::new(),
-            listing,
-            charge,
+            inputs: vec![(request.id.clone(), seq)],
+            charge: charge(ports, ledger, &loaded, &builder.state),
+            ..builder.batch(session)
         };
         failpoint::hit("deposit.before", "");
-        match ports.log.append(batch).await {
+        match ports.store.append(batch).await {
             Ok(Appended::Done) => {
                 failpoint::hit("deposit.after", "");
-                return Ok(Ok(Submitted::Stored(next.seq)));
+                return Ok(Ok(Submitted::Stored(seq)));
             }
             Ok(Appended::Repeated(_, seq)) => return Ok(Ok(Submitted::Stored(seq))),
             Ok(Appended::Conflict) => {}
             // The next round checks whether it was executed.
-            Err(StoreError::Unsure(_)) => ports.log.reopen().await?,
+            Err(StoreError::Unsure(_)) => ports.store.reopen().await?,
             Err(error) => return Err(error.into()),
         }
     }
@@ -112,7 +102,7 @@ async fn to_owner(
 ) -> Result<Option<Result<Seq, Refusal>>, ConnectError> {
     use crate::attach::{Attached, NotAttached};
     let Some(note) = ports.ownership.owner(session).await else { return Ok(None) };
-    let Ok(now) = load(ports.log.as_ref(), session).await else { return Ok(None) };
+    let Ok(now) = load(ports.store.as_ref(), session).await else { return Ok(None) };
     match Attached::connect(&note.socket, &ports.app, session, now.state.seq).await {
         Ok(mut owner) => Ok(owner.submit(request).await),
         Err(NotAttached::Nobody) => Ok(None),

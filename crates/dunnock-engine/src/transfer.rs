@@ -1,5 +1,6 @@
 //! Imports and removes sessions.
 
+use crate::batch_builder::BatchBuilder;
 use crate::catch_up::Loaded;
 use crate::error::ConnectError;
 use crate::ports::Ports;
@@ -7,7 +8,7 @@ use dunnock_core::{DecideContext, Input, Phase, Stage, State, decide};
 use dunnock_ports::{Appended, Batch, Blob, StoreError};
 use dunnock_proto::{
     Cause, Command, CommandRequest, ConfigPatch, Event, InputId, Mode, Moved, Noticed, Planner,
-    Record, SessionId, seal,
+    Record, SessionId, StepRules,
 };
 use std::collections::BTreeSet;
 
@@ -43,7 +44,7 @@ pub async fn import(
     for record in &records {
         let event = loaded.fold_record(record)?.event;
         if let Some(Event::Forked(forked)) = &event
-            && ports.log.tip(&forked.from).await?.is_none_or(|(seq, _)| seq < forked.at)
+            && ports.store.tip(&forked.from).await?.is_none_or(|(seq, _)| seq < forked.at)
         {
             let (from, at) = (&forked.from, forked.at);
             return Err(StoreError::Refused(format!(
@@ -73,38 +74,25 @@ pub async fn import(
         let text = format!("This session was moved: the workspace root is now {workspace}.");
         events.push(Noticed::plain(text).into());
     }
-    if loaded.state.read_only.is_none() {
-        for event in events {
-            let record =
-                seal(loaded.state.seq, loaded.chain, ports.clock.now(), Cause::Driver, &event);
-            drop(loaded.fold_record(&record)?);
-            records.push(record);
-        }
+    let mut builder = BatchBuilder::after(loaded.state, loaded.chain, ports.clock.now());
+    if builder.state.read_only.is_none() {
+        events.iter().for_each(|event| builder.add(event, Cause::Driver));
     }
-    let commands = if arrival.trusted { Vec::new() } else { disarming(&loaded.state) };
+    let commands = if arrival.trusted { Vec::new() } else { disarming(&builder.state) };
     for command in commands {
         let id = InputId::from_random(ports.clock.random());
         let request = CommandRequest { id: id.clone(), expect: None, command };
-        let events = decide(&loaded.state, &DecideContext::default(), Input::Command(request));
-        for event in events.map_err(|why| {
+        let events = decide(&builder.state, &DecideContext::default(), Input::Command(request));
+        let events = events.map_err(|why| {
             StoreError::Refused(format!("it could not be made safe to import: {why}"))
-        })? {
-            let record = seal(
-                loaded.state.seq,
-                loaded.chain,
-                ports.clock.now(),
-                Cause::Input(id.clone()),
-                &event,
-            );
-            drop(loaded.fold_record(&record)?);
-            records.push(record);
-        }
+        })?;
+        events.iter().for_each(|event| builder.add(event, Cause::Input(id.clone())));
     }
-    let (seq, listing) = (loaded.state.seq, crate::commit::listing(&loaded.state));
-    let inputs = Vec::new();
-    let batch =
-        Batch { session: session.clone(), after: 0, records, inputs, blobs, listing, charge: None };
-    match ports.log.append(batch).await? {
+    let seq = builder.state.seq;
+    let added = builder.batch(session);
+    records.extend(added.records);
+    let batch = Batch { after: 0, records, blobs, ..added };
+    match ports.store.append(batch).await? {
         Appended::Done => Ok(seq),
         Appended::Conflict | Appended::Repeated(..) => Err(StoreError::Refused(format!(
             "session {session} already exists here; delete it first to import this one"
@@ -130,7 +118,9 @@ fn disarming(s: &State) -> Vec<Command> {
     }
     // Foreign folders, and programs that somebody else allowed a planner, do not count either.
     let planner =
-        s.config.planner.clone().map(|planner| Some(Planner { allow: Vec::new(), ..planner }));
+        s.config.planner.clone().map(|planner| {
+            Some(Planner { allow: Vec::new(), steps: StepRules::PLANNER, ..planner })
+        });
     let bridge = s.config.bridge.as_ref().map(|_| None);
     let set = ConfigPatch {
         mode: Some(Mode::Ask),
@@ -155,7 +145,7 @@ pub async fn remove(ports: &Ports, session: &SessionId) -> Result<bool, ConnectE
         let pid = ports.ownership.owner(session).await.map_or(0, |note| note.pid);
         return Err(ConnectError::InUse { pid });
     };
-    let gone = ports.log.delete(session).await?;
+    let gone = ports.store.delete(session).await?;
     if let Some(checkpoints) = &ports.checkpoints {
         checkpoints.forget(session).await.map_err(|why| {
             StoreError::Refused(format!("its checkpoints could not be deleted: {why}"))

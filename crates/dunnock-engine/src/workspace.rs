@@ -24,13 +24,13 @@ pub(crate) async fn lock(
     halt: &CancellationToken,
     waiting: impl FnOnce(),
 ) -> io::Result<Option<Writing>> {
-    crate::file_locks::private(locks)?;
+    dunnock_private::restrict_folder(locks)?;
     failpoint::hit("workspace.lock.before", "");
     // One lock name per folder, however the path was written.
     let folder = std::fs::canonicalize(workspace)
         .unwrap_or_else(|_| Path::new(workspace).components().collect());
     let name = Hash::of(folder.as_os_str().as_encoded_bytes()).to_string();
-    let file = crate::file_locks::private_file(&locks.join(format!("{}.writer", &name[..32])))?;
+    let file = dunnock_private::open_append(&locks.join(format!("{}.writer", &name[..32])))?;
     let mut waiting = Some(waiting);
     loop {
         match file.try_lock() {

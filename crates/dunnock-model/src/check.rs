@@ -4,11 +4,11 @@
 //! is a [`Profile`], which every session with that model uses.
 
 use crate::ask::PromptRequest;
+use crate::capabilities::Capabilities;
 use crate::client::{ModelClient, callable};
 use crate::dialects::{Callable, Dialect, schema};
 use crate::preamble::{BYTES_PER_TOKEN, PreambleInputs};
 use crate::profile::{EditFormat, Profile, Size};
-use crate::traits::Traits;
 use crate::wire::Wire;
 use dunnock_core::patch::{Op, Patch};
 use dunnock_ports::{CancellationToken, DeltaSink};
@@ -69,7 +69,7 @@ pub struct Checked {
 struct Check<'a> {
     client: &'a ModelClient,
     model: &'a str,
-    traits: Traits,
+    capabilities: Capabilities,
     briefing: PreambleInputs,
     /// The tools of `briefing`, with their schemas.
     callable: Vec<Callable>,
@@ -113,14 +113,14 @@ impl ModelClient {
     ) -> Result<Checked, String> {
         let provider = self.provider(model)?;
         let briefing = (self.brief)(&Config { model: model.into(), ..Config::default() }, ".")?;
-        let traits = Traits { size: Size::Small, ..Traits::of(provider) };
+        let capabilities = Capabilities { size: Size::Small, ..Capabilities::of(provider) };
         let briefing = PreambleInputs { instructions: Vec::new(), ..briefing };
         let callable = callable(&briefing.offers)?;
         let (began, probes, faults) = (Instant::now(), Vec::new(), Vec::new());
         let mut check = Check {
             client: self,
             model,
-            traits,
+            capabilities,
             briefing,
             callable,
             began,
@@ -130,19 +130,19 @@ impl ModelClient {
             faults,
         };
         check.all().await?;
-        let Check { traits, reasoning, faults, probes, .. } = check;
+        let Check { capabilities, reasoning, faults, probes, .. } = check;
         let profile = Profile {
             v: 1,
             model: model.into(),
             asked: (provider.wire, provider.address()),
-            wire: traits.wire,
-            dialect: traits.dialect,
-            constrained: traits.constrained,
-            edit: traits.edit,
-            profile: traits.size,
-            window: traits.window,
-            parallel: traits.parallel,
-            merge: traits.quirks.merge,
+            wire: capabilities.wire,
+            dialect: capabilities.dialect,
+            constrained: capabilities.constrained,
+            edit: capabilities.edit,
+            profile: capabilities.size,
+            window: capabilities.window,
+            parallel: capabilities.parallel,
+            merge: capabilities.quirks.merge,
             reasoning,
             faults,
             checked: today.into(),
@@ -165,10 +165,10 @@ impl Check<'_> {
         self.long().await;
         self.cancel().await;
         self.overflow().await;
-        let narrow = self.traits.window.is_some_and(|w| w < ROOMY);
-        let weak = self.traits.edit == EditFormat::Whole
-            || self.traits.dialect != Dialect::Native && self.failed("calls");
-        self.traits.size = if narrow || weak { Size::Small } else { Size::Default };
+        let narrow = self.capabilities.window.is_some_and(|w| w < ROOMY);
+        let weak = self.capabilities.edit == EditFormat::Whole
+            || self.capabilities.dialect != Dialect::Native && self.failed("calls");
+        self.capabilities.size = if narrow || weak { Size::Small } else { Size::Default };
         Ok(())
     }
 
@@ -212,10 +212,11 @@ impl Check<'_> {
         briefing.offers.retain(|offer| ask.tools.contains(&offer.tool.name.as_str()));
         let provider = self.client.provider(self.model).map_err(refuse)?;
         // Without tools, the dialect makes no difference.
-        let dialect = if ask.tools.is_empty() { Dialect::Native } else { self.traits.dialect };
-        let traits = Traits { dialect, ..self.traits };
+        let dialect =
+            if ask.tools.is_empty() { Dialect::Native } else { self.capabilities.dialect };
+        let capabilities = Capabilities { dialect, ..self.capabilities };
         let preamble =
-            self.client.recorded(self.model, provider, &traits, &briefing).map_err(refuse)?;
+            self.client.recorded(self.model, provider, &capabilities, &briefing).map_err(refuse)?;
         let (pictures, hash) = (BTreeMap::new(), Hash::ZERO);
         let (preamble, messages) = (&preamble, ask.messages.as_slice());
         let question = PromptRequest {
@@ -247,11 +248,11 @@ impl Check<'_> {
     /// Tests whether it answers at all, on the configured wire or another.
     async fn reach(&mut self) -> Result<(), String> {
         let began = Instant::now();
-        let own = self.traits.wire;
+        let own = self.capabilities.wire;
         let mut first = String::new();
         let others = Wire::ALL.iter().copied().filter(|wire| *wire != own);
         for wire in [own].into_iter().chain(others) {
-            self.traits.wire = wire;
+            self.capabilities.wire = wire;
             match self.ask(ProbeRequest::plain("Answer with one word: ready")).await {
                 Ok(answered) => {
                     let words = Part::words(&answered.parts);
@@ -274,20 +275,20 @@ impl Check<'_> {
                 Err(_) => {}
             }
         }
-        self.traits.wire = own;
+        self.capabilities.wire = own;
         self.note("plain answer", Verdict::No, first.clone(), began);
         Err(first)
     }
 
     async fn window(&mut self) {
         let began = Instant::now();
-        if self.traits.window.is_none()
+        if self.capabilities.window.is_none()
             && let Ok(provider) = self.client.provider(self.model)
         {
-            let asked = self.client.window(self.model, provider, self.traits.wire).await;
-            self.traits.window = asked.unwrap_or(None);
+            let asked = self.client.window(self.model, provider, self.capabilities.wire).await;
+            self.capabilities.window = asked.unwrap_or(None);
         }
-        match self.traits.window {
+        match self.capabilities.window {
             Some(window) => self.note("window", Verdict::Yes, format!("{window} tokens"), began),
             None => self.note(
                 "window",
@@ -346,7 +347,7 @@ impl Check<'_> {
                 self.note("template", Verdict::Untried, failed.error, began);
             }
             Err(failed) => {
-                self.traits.quirks.merge = true;
+                self.capabilities.quirks.merge = true;
                 match self.ask(ask(two())).await {
                     Ok(_) => {
                         self.faults
@@ -359,7 +360,7 @@ impl Check<'_> {
                         );
                     }
                     Err(_) => {
-                        self.traits.quirks.merge = false;
+                        self.capabilities.quirks.merge = false;
                         self.faults.push("its chat template rejects ordinary conversations".into());
                         self.note("template", Verdict::No, failed.error, began);
                     }
@@ -385,7 +386,7 @@ impl Check<'_> {
                 break;
             }
             let began = Instant::now();
-            self.traits.dialect = dialect;
+            self.capabilities.dialect = dialect;
             let mut answer = self.ask(ProbeRequest::with(TOOLS, TASK)).await;
             if passing(&answer) {
                 // The error may be temporary: try again before reaching a verdict.
@@ -393,7 +394,7 @@ impl Check<'_> {
             }
             if dialect == Dialect::Plan && refused(&answer) {
                 // The server cannot enforce a schema; the model may still write valid plans.
-                self.traits.constrained = false;
+                self.capabilities.constrained = false;
                 answer = self.ask(ProbeRequest::with(TOOLS, TASK)).await;
             }
             match one_call(&answer, "view_file", &self.callable) {
@@ -410,8 +411,8 @@ impl Check<'_> {
             }
             self.note(name, Verdict::No, last.clone(), began);
         }
-        self.traits.dialect = Dialect::Text;
-        self.traits.parallel = false;
+        self.capabilities.dialect = Dialect::Text;
+        self.capabilities.parallel = false;
         self.faults.push("no way of calling tools worked".into());
         self.note("calls", Verdict::No, last, Instant::now());
     }
@@ -428,7 +429,7 @@ impl Check<'_> {
         match self.ask(ProbeRequest::with(TOOLS, task)).await {
             Ok(answered) => {
                 let calls = Part::calls(&answered.parts).filter(|c| c.fault.is_none()).count();
-                self.traits.parallel = calls > 1;
+                self.capabilities.parallel = calls > 1;
                 let verdict = if calls > 1 { Verdict::Yes } else { Verdict::No };
                 self.note("parallel calls", verdict, format!("{calls} in one answer"), began);
             }
@@ -446,7 +447,7 @@ impl Check<'_> {
             fault: None,
         };
         let (model, wire): (Arc<str>, Arc<str>) =
-            (self.model.into(), self.traits.wire.to_string().into());
+            (self.model.into(), self.capabilities.wire.to_string().into());
         let messages = vec![
             user("What is in notes.txt?"),
             Message::Assistant {
@@ -473,7 +474,7 @@ impl Check<'_> {
                     self.faults.push(
                         "its chat template rejects tool results: they are sent as text".into(),
                     );
-                    self.traits.dialect = Dialect::Text;
+                    self.capabilities.dialect = Dialect::Text;
                 }
             }
         }
@@ -486,20 +487,20 @@ impl Check<'_> {
             return;
         }
         let began = Instant::now();
-        let before = std::mem::replace(&mut self.traits.dialect, Dialect::Plan);
+        let before = std::mem::replace(&mut self.capabilities.dialect, Dialect::Plan);
         let answer = self.ask(ProbeRequest::with(&["view_file"], "Read the file notes.txt.")).await;
-        self.traits.dialect = before;
+        self.capabilities.dialect = before;
         let broken = |a: &Answered| Part::calls(&a.parts).any(|c| c.fault.is_some());
         match answer {
             Ok(answered) if !broken(&answered) => {
                 self.note("schema", Verdict::Yes, "follows a schema", began)
             }
             Ok(_) => {
-                self.traits.constrained = false;
+                self.capabilities.constrained = false;
                 self.note("schema", Verdict::No, "does not follow a schema", began);
             }
             Err(failed) => {
-                self.traits.constrained = failed.failure != Failure::Rejected;
+                self.capabilities.constrained = failed.failure != Failure::Rejected;
                 self.note("schema", Verdict::No, failed.error, began);
             }
         }
@@ -544,7 +545,7 @@ impl Check<'_> {
             }
         }
         let can = |format| works.contains(&format);
-        self.traits.edit = match (can(EditFormat::Patch), can(EditFormat::Replace)) {
+        self.capabilities.edit = match (can(EditFormat::Patch), can(EditFormat::Replace)) {
             (true, true) => EditFormat::Any,
             (false, true) => EditFormat::Replace,
             (true, false) => EditFormat::Patch,
@@ -560,7 +561,7 @@ impl Check<'_> {
             return;
         }
         let began = Instant::now();
-        let tokens = self.traits.window.map_or(6_000, |w| (w * 6 / 10).min(6_000));
+        let tokens = self.capabilities.window.map_or(6_000, |w| (w * 6 / 10).min(6_000));
         let task = long_prompt(tokens);
         match self.ask(ProbeRequest::plain(&task)).await {
             Ok(answered) if Part::words(&answered.parts).to_lowercase().contains("heron") => {
@@ -615,7 +616,7 @@ impl Check<'_> {
 
     /// Tests what the server does with a prompt that cannot fit.
     async fn overflow(&mut self) {
-        let Some(window) = self.traits.window else {
+        let Some(window) = self.capabilities.window else {
             return self.note(
                 "overflow",
                 Verdict::Untried,

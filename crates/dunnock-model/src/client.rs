@@ -2,6 +2,7 @@
 
 use crate::ask::{PromptRequest, RefusedExtras, Timeouts, Transport, ask, some_of};
 use crate::bridge::{self, BridgeSettings, ListFiles};
+use crate::capabilities::Capabilities;
 use crate::dialects::{Callable, Dialect, plan};
 use crate::preamble::{PreambleInputs, Prompts, RecordedPreamble};
 use crate::preamble_drift::{self, PROGRAM, PROMPT, TOOLS};
@@ -9,7 +10,6 @@ use crate::preset::{BRIDGE_MODEL, Preset};
 use crate::profile::{EditFormat, Profiles, Size};
 use crate::provider::{Provider, Quirks};
 use crate::request_error::RequestError;
-use crate::traits::Traits;
 use crate::window;
 use crate::wire::Wire;
 use crate::wires;
@@ -224,36 +224,36 @@ impl ModelClient {
         &self.providers
     }
 
-    /// The traits of a session's model.
-    fn traits(&self, config: &Config) -> Result<Traits, String> {
+    /// The capabilities of a session's model.
+    fn capabilities(&self, config: &Config) -> Result<Capabilities, String> {
         let preset = Preset::of(config);
         let known = match preset {
             Preset::Plain => self.known(&config.model)?,
             // A plan has its own format, whatever else the model supports.
-            Preset::Planner => Traits {
+            Preset::Planner => Capabilities {
                 dialect: Dialect::Plan,
                 edit: EditFormat::Any,
                 ..self.known(&config.model)?
             },
-            Preset::Bridge => Traits::of(&Provider::plain("bridge", Wire::Chat, "")),
+            Preset::Bridge => Capabilities::of(&Provider::plain("bridge", Wire::Chat, "")),
         };
-        Ok(Traits {
+        Ok(Capabilities {
             preset,
             timeout: config.bridge.as_ref().map_or(0, |bridge| bridge.timeout),
             ..known
         })
     }
 
-    /// The traits of a model: from its profile if there is one, else from the configuration.
-    fn known(&self, model: &str) -> Result<Traits, String> {
+    /// The capabilities of a model: from its profile if there is one, else from the configuration.
+    fn known(&self, model: &str) -> Result<Capabilities, String> {
         let provider = self.provider(model)?;
         let kept = self
             .profiles
             .get(model)?
             .filter(|kept| kept.asked == (provider.wire, provider.address()));
-        let mut traits = Traits::of(provider);
+        let mut capabilities = Capabilities::of(provider);
         if let Some(kept) = kept {
-            traits = Traits {
+            capabilities = Capabilities {
                 wire: kept.wire,
                 dialect: kept.dialect,
                 constrained: kept.constrained,
@@ -266,26 +266,29 @@ impl ModelClient {
                 quirks: Quirks { merge: kept.merge || provider.quirks.merge, ..provider.quirks },
             };
         }
-        Ok(Traits { dialect: provider.dialect.unwrap_or(traits.dialect), ..traits })
+        Ok(Capabilities {
+            dialect: provider.dialect.unwrap_or(capabilities.dialect),
+            ..capabilities
+        })
     }
 
     async fn render(&self, config: &Config, workspace: &str) -> Result<(Preamble, Blob), String> {
-        let mut traits = self.traits(config)?;
+        let mut capabilities = self.capabilities(config)?;
         if !config.profile.is_empty() {
-            traits.size = config.profile.parse()?;
+            capabilities.size = config.profile.parse()?;
         }
-        if traits.preset == Preset::Bridge {
-            return self.render_carried(config, workspace, &traits);
+        if capabilities.preset == Preset::Bridge {
+            return self.render_carried(config, workspace, &capabilities);
         }
         let provider = self.provider(&config.model)?;
         if let Some(window) = config.window {
-            traits.window = Some(window);
-        } else if traits.window.is_none() {
-            traits.window = self.window(&config.model, provider, traits.wire).await?;
+            capabilities.window = Some(window);
+        } else if capabilities.window.is_none() {
+            capabilities.window = self.window(&config.model, provider, capabilities.wire).await?;
         }
         let mut briefing = (self.brief)(config, workspace)?;
-        briefing.offers = traits.offers(briefing.offers);
-        let mut recorded = self.recorded(&config.model, provider, &traits, &briefing)?;
+        briefing.offers = capabilities.offers(briefing.offers);
+        let mut recorded = self.recorded(&config.model, provider, &capabilities, &briefing)?;
         // With a price or a token budget the answer needs a limit, so that its cost can be reserved
         // before the request is sent.
         if recorded.max_output.is_none()
@@ -294,26 +297,26 @@ impl ModelClient {
             recorded.max_output = Some(window::longest(&config.model));
         }
         // A small window has no room for a long answer.
-        if let (Some(most), Some(window)) = (&mut recorded.max_output, traits.window) {
+        if let (Some(most), Some(window)) = (&mut recorded.max_output, capabilities.window) {
             *most = (*most).min((window / 4).max(1));
         }
-        let sources = self.sources(&briefing, &traits)?;
-        fits(&recorded, traits.size)?;
+        let sources = self.sources(&briefing, &capabilities)?;
+        fits(&recorded, capabilities.size)?;
         let blob = recorded.blob()?;
         let preamble = Preamble {
             hash: blob.hash,
             model: config.model.clone(),
-            wire: traits.wire.to_string(),
-            dialect: traits.dialect.to_string(),
-            profile: traits.size.to_string(),
+            wire: capabilities.wire.to_string(),
+            dialect: capabilities.dialect.to_string(),
+            profile: capabilities.size.to_string(),
             version: self.app.clone(),
             tools: briefing
                 .offers
                 .into_iter()
-                .map(|o| Tool { name: traits.ours(&o.tool.name), ..o.tool })
+                .map(|o| Tool { name: capabilities.ours(&o.tool.name), ..o.tool })
                 .collect(),
             bytes: blob.bytes.len() as u64,
-            window: traits.window,
+            window: capabilities.window,
             max_output: recorded.max_output,
             reason: "start".into(),
             first_changed: None,
@@ -328,7 +331,7 @@ impl ModelClient {
         &self,
         config: &Config,
         workspace: &str,
-        traits: &Traits,
+        capabilities: &Capabilities,
     ) -> Result<(Preamble, Blob), String> {
         let Some(bridge) = config.bridge.clone() else {
             return Err(
@@ -336,13 +339,13 @@ impl ModelClient {
             );
         };
         let mut briefing = (self.brief)(config, workspace)?;
-        briefing.offers = traits.offers(briefing.offers);
-        let sources = self.sources(&briefing, traits)?;
+        briefing.offers = capabilities.offers(briefing.offers);
+        let sources = self.sources(&briefing, capabilities)?;
         let provider = Provider::plain("bridge", Wire::Chat, "");
         let mut recorded = self.recorded(
             BRIDGE_MODEL,
             &provider,
-            traits,
+            capabilities,
             &PreambleInputs { offers: Vec::new(), ..briefing.clone() },
         )?;
         recorded.bridge_settings = Some(BridgeSettings { bridge, root: workspace.into() });
@@ -352,7 +355,7 @@ impl ModelClient {
             model: BRIDGE_MODEL.into(),
             wire: bridge::WIRE.into(),
             dialect: bridge::DIALECT.into(),
-            profile: traits.size.to_string(),
+            profile: capabilities.size.to_string(),
             version: self.app.clone(),
             tools: briefing.offers.into_iter().map(|o| o.tool).collect(),
             bytes: blob.bytes.len() as u64,
@@ -367,14 +370,19 @@ impl ModelClient {
     }
 
     /// The sources of a preamble that may change during a session.
-    fn sources(&self, briefing: &PreambleInputs, traits: &Traits) -> Result<Vec<Source>, String> {
+    fn sources(
+        &self,
+        briefing: &PreambleInputs,
+        capabilities: &Capabilities,
+    ) -> Result<Vec<Source>, String> {
         let source = |name: &str, text: &str| Source {
             name: name.to_owned(),
             hash: Hash::of(text.as_bytes()),
         };
         let mut all: Vec<Source> =
             briefing.instructions.iter().map(|(name, text)| source(name, text)).collect();
-        for name in self.prompts.used(traits.size, traits.dialect, traits.preset) {
+        for name in self.prompts.used(capabilities.size, capabilities.dialect, capabilities.preset)
+        {
             all.push(source(&format!("{PROMPT}{name}"), &self.prompts.source(name)?.1));
         }
         let tools: Vec<String> = briefing
@@ -394,14 +402,14 @@ impl ModelClient {
         workspace: &str,
         preamble: &Preamble,
     ) -> Result<(PreambleInputs, Vec<Source>), String> {
-        let mut traits = self.traits(config)?;
-        traits.size = preamble.profile.parse()?;
+        let mut capabilities = self.capabilities(config)?;
+        capabilities.size = preamble.profile.parse()?;
         if !preamble.via_bridge {
-            traits.dialect = preamble.dialect.parse()?;
+            capabilities.dialect = preamble.dialect.parse()?;
         }
         let mut briefing = (self.brief)(config, workspace)?;
-        briefing.offers = traits.offers(briefing.offers);
-        let sources = self.sources(&briefing, &traits)?;
+        briefing.offers = capabilities.offers(briefing.offers);
+        let sources = self.sources(&briefing, &capabilities)?;
         Ok((briefing, sources))
     }
 
@@ -421,18 +429,20 @@ impl ModelClient {
         &self,
         model: &str,
         provider: &Provider,
-        traits: &Traits,
+        capabilities: &Capabilities,
         briefing: &PreambleInputs,
     ) -> Result<RecordedPreamble, String> {
         let none: &[ToolSpec] = &[];
-        let offers = if traits.dialect == Dialect::Native { &briefing.offers } else { none };
-        let callable = match traits.dialect {
+        let offers = if capabilities.dialect == Dialect::Native { &briefing.offers } else { none };
+        let callable = match capabilities.dialect {
             Dialect::Native => Vec::new(),
             Dialect::Text | Dialect::Plan => callable(&briefing.offers)?,
         };
-        let room =
-            traits.window.map_or(u64::MAX, |w| w / 4).min(provider.max_output.unwrap_or(8_000));
-        let schema = match (traits.dialect, traits.constrained) {
+        let room = capabilities
+            .window
+            .map_or(u64::MAX, |w| w / 4)
+            .min(provider.max_output.unwrap_or(8_000));
+        let schema = match (capabilities.dialect, capabilities.constrained) {
             (Dialect::Plan, true) => Some(
                 RawValue::from_string(plan::schema(&callable, room)).map_err(|e| e.to_string())?,
             ),
@@ -447,15 +457,15 @@ impl ModelClient {
         Ok(RecordedPreamble {
             v: 2,
             model: model.to_owned(),
-            wire: traits.wire,
-            dialect: traits.dialect,
-            system: self.prompts.system(briefing, traits)?,
-            tools: traits.wire.tools(offers)?,
+            wire: capabilities.wire,
+            dialect: capabilities.dialect,
+            system: self.prompts.system(briefing, capabilities)?,
+            tools: capabilities.wire.tools(offers)?,
             callable,
             schema,
-            window: traits.window,
+            window: capabilities.window,
             max_output: provider.max_output,
-            quirks: traits.quirks,
+            quirks: capabilities.quirks,
             body,
             bridge_settings: None,
         })

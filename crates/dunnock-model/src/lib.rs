@@ -8,8 +8,8 @@
 //! (`answer.rs`).
 //!
 //! A session's preset (`preset.rs`) selects its prompts and tools. A copy-and-paste session uses
-//! files as its wire (`bridge.rs`, `outbox.rs`) and a dialect that parses the reply as a whole
-//! (`dialects/bridge.rs`, `marks.rs`).
+//! files as its wire (`bridge/`), and its own reader parses the reply as a whole (`inbox.rs` and
+//! `marks.rs` there).
 //!
 //! To add a wire, add a file in `wires/` and its match arms in `wires/mod.rs`; the same goes for a
 //! dialect. To add a provider, add a row in `provider.rs` or a section in the user's configuration.
@@ -21,12 +21,12 @@
 
 mod answer;
 mod ask;
-mod bridge;
+pub mod bridge;
+mod capabilities;
 mod check;
 mod client;
 pub mod dialects;
 mod messages;
-mod outbox;
 mod preamble;
 mod preamble_drift;
 mod preset;
@@ -36,7 +36,6 @@ mod provider;
 mod request_error;
 mod service;
 mod stream;
-mod traits;
 mod window;
 mod wire;
 mod wires;

@@ -4,11 +4,11 @@
 //! Later requests send the recorded bytes, never what the current release would render.
 
 use crate::bridge::BridgeSettings;
+use crate::capabilities::Capabilities;
 use crate::dialects::{Callable, Dialect, schema};
 use crate::preset::Preset;
 use crate::profile::Size;
 use crate::provider::Quirks;
-use crate::traits::Traits;
 use crate::wire::Wire;
 use dunnock_ports::{Blob, ToolSpec};
 use minijinja::{UndefinedBehavior, Value, context};
@@ -132,9 +132,9 @@ impl Prompts {
     pub(crate) fn system(
         &self,
         briefing: &PreambleInputs,
-        traits: &Traits,
+        capabilities: &Capabilities,
     ) -> Result<String, String> {
-        let Traits { size, dialect, parallel, preset, .. } = *traits;
+        let Capabilities { size, dialect, parallel, preset, .. } = *capabilities;
         let at = &briefing.environment;
         let instructions = briefing.instructions.iter();
         let instructions: Vec<Value> = instructions
@@ -154,7 +154,7 @@ impl Prompts {
         };
         let values = context! {
             environment => environment, instructions => instructions, parallel => parallel, tools => tools,
-            memory => briefing.memory.as_str(), timeout => traits.timeout,
+            memory => briefing.memory.as_str(), timeout => capabilities.timeout,
         };
         let texts = self.used(size, dialect, preset).map(|name| self.render(name, values.clone()));
         Ok(texts.collect::<Result<Vec<String>, String>>()?.join("\n\n"))

@@ -150,13 +150,10 @@ impl Profiles {
         let Some(path) = self.path(&profile.model) else { return Ok(None) };
         let failed = |e: std::io::Error| format!("{} cannot be written: {e}", path.display());
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(failed)?;
+            dunnock_private::create_folder(folder).map_err(failed)?;
         }
-        let part = path.with_extension(format!("part{}", std::process::id()));
         let text = serde_json::to_string_pretty(profile).map_err(|e| e.to_string())?;
-        std::fs::write(&part, text + "\n")
-            .and_then(|()| std::fs::rename(&part, &path))
-            .map_err(failed)?;
+        dunnock_private::replace(&path, (text + "\n").as_bytes()).map_err(failed)?;
         Ok(Some(path))
     }
 }

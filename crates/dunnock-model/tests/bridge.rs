@@ -1,6 +1,6 @@
 //! What chats really write, and what is understood of it (B3, B4).
 
-use dunnock_model::dialects::bridge::{InboxItem, read};
+use dunnock_model::bridge::inbox::{InboxItem, read};
 use serde_json::{Value, json};
 
 fn told(said: &InboxItem) -> Value {

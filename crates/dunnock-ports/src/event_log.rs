@@ -1,7 +1,9 @@
 //! The events of all sessions.
 
 use crate::{Blob, BoxFuture, Charge, Listing, StoreError};
-use dunnock_proto::{CallId, Decoded, Event, Finished, Hash, InputId, Record, Seq, SessionId};
+use dunnock_proto::{
+    CallId, Decoded, Envelope, Event, Finished, Hash, InputId, Record, Seq, SessionId,
+};
 
 /// Events to be written atomically, right after those that the writer has seen.
 #[derive(Debug, Clone)]
@@ -85,4 +87,43 @@ pub trait EventLog: Send + Sync {
     }
     /// Starts over after [`StoreError::Unsure`]: the next read returns what is stored.
     fn reopen(&self) -> BoxFuture<'_, Result<(), StoreError>>;
+}
+
+/// Folds all events of a session that this release knows, in order.
+///
+/// # Errors
+/// If the log cannot be read.
+pub async fn fold_events<F: Send>(
+    log: &dyn EventLog,
+    session: &SessionId,
+    mut folded: F,
+    mut add: impl FnMut(&mut F, &Envelope, Event) + Send,
+) -> Result<F, StoreError> {
+    let each = &mut |record: Record| {
+        if let Decoded::Known(event) = record.decode() {
+            add(&mut folded, &record.envelope, event);
+        }
+        true
+    };
+    log.read(session, 0, each).await?;
+    Ok(folded)
+}
+
+/// The first event of a session, if it exists and this release knows the event.
+///
+/// # Errors
+/// If the log cannot be read.
+pub async fn first_event(
+    log: &dyn EventLog,
+    session: &SessionId,
+) -> Result<Option<Event>, StoreError> {
+    let mut first = None;
+    let each = &mut |record: Record| {
+        if let Decoded::Known(event) = record.decode() {
+            first = Some(event);
+        }
+        false
+    };
+    log.read(session, 0, each).await?;
+    Ok(first)
 }

@@ -1,11 +1,13 @@
 //! The kinds of events that make up a session, in the past tense.
 //!
-//! Each event is one struct of `events_table.rs`, listed once in [`events!`] with its name on disk,
+//! Each event is one struct of `events_table.rs`, listed there in `events!` with its name on disk,
 //! its version and its need: a reader that does not know it may continue ([`Need::May`]) or must
 //! stop writing ([`Need::Must`]).
+//!
+//! [`Need::May`]: crate::Need::May
+//! [`Need::Must`]: crate::Need::Must
 
-use crate::events_table::*;
-use crate::{Decoded, Need};
+use crate::Event;
 
 macro_rules! events {
     ($($name:ident $kind:literal $v:literal $need:ident,)*) => {
@@ -61,43 +63,6 @@ macro_rules! events {
             fn from(fact: $name) -> Self { Self::$name(fact) }
         })*
     };
-}
-
-events! {
-    Created "created" 1 Must,
-    Forked "forked" 1 Must,
-    Moved "moved" 1 Must,
-    Configured "configured" 1 Must,
-    PreambleSet "preamble_set" 1 Must,
-    Prompted "prompted" 1 Must,
-    Continued "continued" 1 Must,
-    StepStarted "step_started" 1 Must,
-    OutboxWritten "outbox_written" 1 Must,
-    Answered "answered" 1 Must,
-    StepFailed "step_failed" 1 Must,
-    TimerFired "timer_fired" 1 Must,
-    Asked "asked" 1 Must,
-    Replied "replied" 1 Must,
-    Granted "granted" 1 Must,
-    Revoked "revoked" 1 Must,
-    Allowed "allowed" 1 Must,
-    CheckCalled "check_called" 1 Must,
-    Started "started" 1 Must,
-    Finished "finished" 1 Must,
-    Planned "planned" 1 May,
-    InterruptRequested "interrupt_requested" 1 Must,
-    Ended "ended" 1 Must,
-    OwnerChanged "owner_changed" 1 Must,
-    Checkpointed "checkpointed" 1 Must,
-    Baselined "baselined" 1 May,
-    RewindRequested "rewind_requested" 1 Must,
-    Rewound "rewound" 1 Must,
-    RewindFailed "rewind_failed" 1 Must,
-    CompactionStarted "compaction_started" 1 Must,
-    Compacted "compacted" 1 Must,
-    CompactionFailed "compaction_failed" 1 Must,
-    Titled "titled" 1 May,
-    Noticed "noticed" 1 Must,
 }
 
 impl Event {

@@ -1,11 +1,13 @@
-//! The contents of each event: a uniform table of structs. The list of kinds is in `event.rs`.
+//! Every event: a uniform table of structs, and the list of kinds at its end. What all events can do
+//! is in `event.rs`.
 //!
 //! Invariant: a new field has a default that means what its absence meant before; no field is
 //! renamed or removed.
 
 use crate::{
-    Access, At, CallId, Class, Config, ConfigPatch, Hash, Isolation, Owner, Preamble, QuestionId,
-    QuestionKind, Recovery, RewindTo, Rule, Scope, Seq, SessionId, Source, Step, Tree, Usage,
+    Access, At, CallId, Class, Config, ConfigPatch, Decoded, Hash, Isolation, Need, Owner,
+    Preamble, QuestionId, QuestionKind, Recovery, RewindTo, Rule, Scope, Seq, SessionId, Source,
+    Step, Tree, Usage,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -876,4 +878,41 @@ impl Noticed {
     pub fn plain(text: impl Into<Arc<str>>) -> Self {
         Self { text: text.into(), stalled: false, sources: Vec::new() }
     }
+}
+
+events! {
+    Created "created" 1 Must,
+    Forked "forked" 1 Must,
+    Moved "moved" 1 Must,
+    Configured "configured" 1 Must,
+    PreambleSet "preamble_set" 1 Must,
+    Prompted "prompted" 1 Must,
+    Continued "continued" 1 Must,
+    StepStarted "step_started" 1 Must,
+    OutboxWritten "outbox_written" 1 Must,
+    Answered "answered" 1 Must,
+    StepFailed "step_failed" 1 Must,
+    TimerFired "timer_fired" 1 Must,
+    Asked "asked" 1 Must,
+    Replied "replied" 1 Must,
+    Granted "granted" 1 Must,
+    Revoked "revoked" 1 Must,
+    Allowed "allowed" 1 Must,
+    CheckCalled "check_called" 1 Must,
+    Started "started" 1 Must,
+    Finished "finished" 1 Must,
+    Planned "planned" 1 May,
+    InterruptRequested "interrupt_requested" 1 Must,
+    Ended "ended" 1 Must,
+    OwnerChanged "owner_changed" 1 Must,
+    Checkpointed "checkpointed" 1 Must,
+    Baselined "baselined" 1 May,
+    RewindRequested "rewind_requested" 1 Must,
+    Rewound "rewound" 1 Must,
+    RewindFailed "rewind_failed" 1 Must,
+    CompactionStarted "compaction_started" 1 Must,
+    Compacted "compacted" 1 Must,
+    CompactionFailed "compaction_failed" 1 Must,
+    Titled "titled" 1 May,
+    Noticed "noticed" 1 Must,
 }

@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 mod command;
+#[macro_use]
 mod event;
 mod events_table;
 mod ids;
@@ -20,10 +21,10 @@ mod question;
 mod record;
 mod settings;
 mod text;
+mod tool_view;
 mod usage;
 
 pub use command::{Command, CommandRequest, Refused, RewindTo, Scope};
-pub use event::Event;
 pub use events_table::*;
 pub use ids::{At, CallId, Hash, InputId, Owner, QuestionId, Seq, SessionId, Step, Tree};
 pub use link::{Delta, Frame, Greeting, Hello, LINK_VERSION, Partial, Up};
@@ -34,7 +35,8 @@ pub use question::{Approval, Loss, QuestionKind, QuestionView, Reason, RequestKi
 pub use record::{Body, Cause, Decoded, Envelope, Need, Record, seal, verify_chain};
 pub use settings::{
     Access, BRIDGE_MODEL, Bridge, Budget, Class, Config, ConfigPatch, Isolation, Mode, Planner,
-    Preamble, Price, Recovery, Role, Rule, Sandbox, Source, Tool,
+    Preamble, Price, Recovery, Role, Rule, Sandbox, Source, StepRules, Tool,
 };
 pub use text::count;
+pub use tool_view::{Change, Form, Piece, ToolView};
 pub use usage::Usage;

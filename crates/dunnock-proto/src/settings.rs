@@ -172,6 +172,45 @@ pub struct Planner {
     /// Programs that the user allows the planner to use although they are denied by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
+    /// How it works through an answer; omitted if it equals the rules of a planner.
+    #[serde(default = "StepRules::planner", skip_serializing_if = "StepRules::is_planner")]
+    pub steps: StepRules,
+}
+
+/// How a session works through the calls of an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StepRules {
+    /// Calls run one after the other. Otherwise calls that only read run side by side.
+    pub sequential: bool,
+    /// After a call that failed, the calls behind it are not run.
+    pub drop_after_failure: bool,
+    /// The checks run after every answer, and they decide when the work is finished, not the
+    /// model.
+    pub check_each_step: bool,
+}
+
+impl StepRules {
+    /// The rules of a planner.
+    pub const PLANNER: Self =
+        Self { sequential: true, drop_after_failure: true, check_each_step: true };
+
+    fn planner() -> Self {
+        Self::PLANNER
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_planner(&self) -> bool {
+        *self == Self::PLANNER
+    }
+}
+
+impl Config {
+    /// How the session works through the calls of an answer.
+    #[must_use]
+    pub fn steps(&self) -> StepRules {
+        self.planner.as_ref().map_or_else(StepRules::default, |planner| planner.steps)
+    }
 }
 
 /// The model name of a copy-and-paste session.

@@ -2,6 +2,7 @@
 //! into a [`SandboxSpec`].
 
 use crate::linux::{Isolation, Layer, SandboxSpec};
+use dunnock_private::create_folder;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -209,11 +210,11 @@ impl Layout {
     ) -> io::Result<(SandboxSpec, Vec<(String, String)>)> {
         let own = self.boxes.join(name_of(workspace));
         let (cache, tmp) = (own.join("cache"), own.join("tmp"));
-        own_folder(&tmp)?;
+        create_folder(&tmp)?;
         let mut env = Vec::new();
         for (variable, name) in CACHES {
             let folder = cache.join(name);
-            own_folder(&folder)?;
+            create_folder(&folder)?;
             env.push(((*variable).to_owned(), folder.to_string_lossy().into_owned()));
         }
         let mut spec = SandboxSpec {
@@ -245,14 +246,14 @@ impl Layout {
             if !place.is_dir() {
                 if !variable.is_empty() {
                     let folder = cache.join(n.to_string());
-                    own_folder(&folder)?;
+                    create_folder(&folder)?;
                     env.push(((*variable).to_owned(), folder.to_string_lossy().into_owned()));
                 }
                 continue;
             }
             let (above, work) = (own.join(format!("above-{n}")), own.join(format!("work-{n}")));
-            own_folder(&above)?;
-            own_folder(&work)?;
+            create_folder(&above)?;
+            create_folder(&work)?;
             spec.hidden.extend(hidden.iter().map(|name| place.join(name)));
             spec.layered.push(Layer { below: place, above, work });
         }
@@ -495,12 +496,6 @@ fn tame_gitconfig(path: &Path) -> Option<String> {
         }
     }
     Some(kept)
-}
-
-/// Creates a folder that only its owner can access.
-fn own_folder(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// A folder name for a workspace: its last component plus a hash.

@@ -170,7 +170,7 @@ impl App {
             used.add(&record);
             true
         };
-        self.pool.log().read(&row.id, from, each).await?;
+        self.pool.store().read(&row.id, from, each).await?;
         let state = self.state(&row.id).await?;
         let micros = used.micros();
         let more = move || {
@@ -199,7 +199,7 @@ impl App {
     }
 
     async fn overview(&self) -> Result<Overview, ApiError> {
-        let mut rows = self.pool.log().list(None, LOOKED_AT).await?;
+        let mut rows = self.pool.store().list(None, LOOKED_AT).await?;
         // Most recently updated first, without dropping old sessions that work or wait.
         rows.sort_by_key(|row| std::cmp::Reverse(row.updated.0));
         let mut resting = 0;
@@ -235,7 +235,7 @@ impl App {
         }
         if budget.is_some() {
             // The budget covers both what was used and what is reserved.
-            sum.micros = self.pool.log().day_total(today).await?.micros.max(0).cast_unsigned();
+            sum.micros = self.pool.store().day_total(today).await?.micros.max(0).cast_unsigned();
         }
         Ok(Overview { sessions, today: sum })
     }

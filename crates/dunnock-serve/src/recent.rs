@@ -3,10 +3,10 @@
 //! Invariant: a cached state is a fold over events of exactly this log; the hash chain proves it,
 //! and anything else is read again.
 
-use dunnock_core::{State, apply};
+use dunnock_core::{State, fold_record};
 use dunnock_engine::load;
 use dunnock_ports::{Store, StoreError};
-use dunnock_proto::{Decoded, Hash, Need, Record, SessionId};
+use dunnock_proto::{Hash, Record, SessionId};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
@@ -73,16 +73,7 @@ async fn catch_up(
     let each = &mut |record: Record| {
         follows = record.envelope.prev == known.chain && record.envelope.seq == known.state.seq + 1;
         if follows {
-            match record.decode() {
-                Decoded::Known(event) => apply(&mut known.state, &event),
-                Decoded::Unknown(why) => {
-                    known.state.skip(
-                        &record.envelope.kind,
-                        &why,
-                        record.envelope.need == Need::Must,
-                    );
-                }
-            }
+            fold_record(&mut known.state, &record);
             known.chain = record.chain();
         }
         follows

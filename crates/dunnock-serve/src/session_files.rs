@@ -141,8 +141,8 @@ pub(crate) async fn blob(
 ) -> Result<Response, ApiError> {
     let session = id(&session)?;
     let hash: Hash = hash.parse().map_err(|_| ApiError::missing("such blob"))?;
-    let bytes = match app.pool.log().uses(&session, hash).await? {
-        true => app.pool.log().blob(hash).await?,
+    let bytes = match app.pool.store().uses(&session, hash).await? {
+        true => app.pool.store().blob(hash).await?,
         false => None,
     };
     let bytes = bytes.ok_or_else(|| ApiError::missing("such blob in this session"))?;
@@ -202,7 +202,7 @@ pub(crate) async fn picture(
         return Err(bad("the image is not a PNG, JPEG, GIF or WebP file"));
     }
     let blob = dunnock_ports::Blob::new(bytes);
-    app.pool.log().keep(&session, &blob).await?;
+    app.pool.store().keep(&session, &blob).await?;
     Ok(json(StatusCode::CREATED, &StoredImage { hash: blob.hash }))
 }
 

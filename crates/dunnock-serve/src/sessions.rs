@@ -227,14 +227,14 @@ impl App {
 
     /// How many events a session has.
     pub(crate) async fn seq(&self, id: &SessionId) -> Result<Seq, ApiError> {
-        let head = self.pool.log().tip(id).await?;
+        let head = self.pool.store().tip(id).await?;
         head.map(|(seq, _)| seq).ok_or_else(|| ApiError::missing(format_args!("session {id}")))
     }
 
     /// The session's current state.
     pub(crate) async fn state(&self, id: &SessionId) -> Result<Session, ApiError> {
         self.seq(id).await?;
-        Ok(self.recent.state(self.pool.log().as_ref(), id).await?)
+        Ok(self.recent.state(self.pool.store().as_ref(), id).await?)
     }
 
     /// A different model has a different price and context window: fill them in if the client did
@@ -270,10 +270,10 @@ impl App {
             }
             !more
         };
-        self.pool.log().read(id, from, each).await?;
+        self.pool.store().read(id, from, each).await?;
         let listed = self
             .pool
-            .log()
+            .store()
             .listed(id)
             .await?
             .ok_or_else(|| ApiError::missing(format_args!("session {id}")))?;
@@ -319,7 +319,7 @@ impl App {
             return Ok(());
         }
         // A command that was already answered gets the same answer, whatever the current state.
-        if self.pool.log().answered(session, &request.id).await?.is_some() {
+        if self.pool.store().answered(session, &request.id).await?.is_some() {
             return Ok(());
         }
         let state = self.state(session).await?;
@@ -351,7 +351,7 @@ pub(crate) async fn list(
     State(app): State<App>,
     Query(query): Query<ListQuery>,
 ) -> Result<Response, ApiError> {
-    let log = app.pool.log();
+    let log = app.pool.store();
     let limit = within(query.limit.unwrap_or(ROWS), 1..=1000, "limit")?;
     let words = query.search.as_deref().map(str::trim).filter(|words| !words.is_empty());
     let sessions = match words {

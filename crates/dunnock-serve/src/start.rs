@@ -44,7 +44,7 @@ pub(crate) async fn start(
 ) -> Result<Response, ApiError> {
     let start = app.host.start(query.workspace.as_deref()).await?;
     let mut folders: Vec<String> = Vec::new();
-    for row in app.pool.log().list(None, LOOKED_AT).await? {
+    for row in app.pool.store().list(None, LOOKED_AT).await? {
         if folders.len() < FOLDERS && !folders.contains(&row.workspace) {
             folders.push(row.workspace);
         }

@@ -63,24 +63,13 @@ impl Drop for Part {
     }
 }
 
-/// Creates a folder and its parents, accessible to this user only.
-fn make_private(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
 fn private_file(path: &Path) -> std::io::Result<fs_err::File> {
-    let mut options = fs_err::OpenOptions::new();
-    options.create(true).write(true).truncate(true);
-    #[cfg(unix)]
-    {
-        use fs_err::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options.open(path)
+    let named = |error: std::io::Error| {
+        std::io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+    };
+    let mut options = dunnock_private::options();
+    let file = options.create(true).write(true).truncate(true).open(path).map_err(named)?;
+    Ok(fs_err::File::from_parts(file, path))
 }
 
 /// Makes the entries of a folder durable.
@@ -113,7 +102,7 @@ impl Sqlite {
                 return sync_folder(folder); // the process that wrote it may have died before this sync
             }
             if !folder.exists() {
-                make_private(folder)?;
+                dunnock_private::create_folder(folder)?;
                 sync_folder(&self.dir)?;
                 sync_folder(&self.dir.join("blobs"))?;
             }

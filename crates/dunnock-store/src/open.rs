@@ -8,7 +8,6 @@ use crate::sqlite::{NAME, Sqlite, classify, code, connect, failed, hold};
 use dunnock_core::failpoint;
 use dunnock_ports::StoreError;
 use sqlx::SqliteConnection;
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,12 +26,13 @@ impl Sqlite {
     /// # Errors
     /// If the folder cannot be used, or a newer release wrote the database.
     pub async fn open(dir: &Path) -> Result<Opened, StoreError> {
-        private_folder(dir)?;
-        let gate = private_file(&dir.join("write.lock"))?;
+        dunnock_private::restrict_folder(dir)
+            .map_err(|error| failed(format!("{}: {error}", dir.display())))?;
+        let gate = dunnock_private::open_append(&dir.join("write.lock")).map_err(failed)?;
         let gate = Arc::new(gate);
         let _held = hold(&gate).await?;
         failpoint::hit("lock.after", "store");
-        let in_use = private_file(&dir.join("in-use.lock"))?;
+        let in_use = dunnock_private::open_append(&dir.join("in-use.lock")).map_err(failed)?;
         let mut salvaged = None;
         let first = match salvage::unfinished(dir) {
             true => Err(StoreError::StoreDamaged("found during an earlier run".into())),
@@ -65,7 +65,7 @@ impl Sqlite {
 
     async fn try_open(dir: &Path) -> Result<(SqliteConnection, SqliteConnection), StoreError> {
         let path = dir.join(NAME);
-        private_file(&path)?;
+        dunnock_private::open_append(&path).map_err(failed)?;
         let mut write = connect(&path).await?;
         refuse_before_release(&path, &mut write).await?;
         schema::migrator().run_direct(None, &mut write, false).await.map_err(migration)?;
@@ -110,26 +110,4 @@ fn migration(error: sqlx::migrate::MigrateError) -> StoreError {
         E::Execute(e) | E::ExecuteMigration(e, _) => misfit(e),
         other => failed(other),
     }
-}
-
-fn private_folder(dir: &Path) -> Result<(), StoreError> {
-    fs_err::create_dir_all(dir).map_err(failed)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        fs_err::set_permissions(dir, std::fs::Permissions::from_mode(0o700)).map_err(failed)?;
-    }
-    Ok(())
-}
-
-/// A file that only this user may access. SQLite gives its own files the mode of the database.
-fn private_file(path: &Path) -> Result<File, StoreError> {
-    let mut options = File::options();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options.open(path).map_err(failed)
 }

@@ -6,9 +6,9 @@
 use crate::blobs::plain;
 use crate::log::read_events;
 use crate::sqlite::{DAMAGED, NAME, Sqlite, classify, connect, failed};
-use dunnock_core::{State, Status, apply};
+use dunnock_core::{State, Status, fold_record};
 use dunnock_ports::{Batch, EventLog as _, Listing, StoreError};
-use dunnock_proto::{Body, Decoded, Event, Hash, Need, Record, SessionId, verify_chain};
+use dunnock_proto::{Body, Decoded, Event, Hash, Record, SessionId, verify_chain};
 use sqlx::{Connection, Row};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -248,12 +248,7 @@ async fn carry(
 ) -> Result<(), StoreError> {
     let mut s = State::default();
     for record in &records {
-        match record.decode() {
-            Decoded::Known(event) => apply(&mut s, &event),
-            Decoded::Unknown(why) => {
-                s.skip(&record.envelope.kind, &why, record.envelope.need == Need::Must)
-            }
-        }
+        fold_record(&mut s, record);
     }
     let inputs = records.iter().filter_map(|r| match &r.envelope.cause {
         dunnock_proto::Cause::Input(id) => Some((id.clone(), r.envelope.seq)),

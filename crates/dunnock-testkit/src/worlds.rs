@@ -4,8 +4,8 @@ use crate::files::ScriptedFiles;
 use crate::model::ScriptedModel;
 use crate::tools::ScriptedTools;
 use dunnock_engine::{FileLocks, Ports, SystemClock};
-use dunnock_ports::Store;
-use dunnock_proto::{Config, Decoded, Event, Isolation, Seq, SessionId};
+use dunnock_ports::{Store, fold_events};
+use dunnock_proto::{Config, Event, Isolation, Seq, SessionId};
 use dunnock_store::{Memory, Sqlite};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,11 +22,11 @@ pub fn in_memory(dir: &Path, model: Arc<ScriptedModel>) -> Ports {
     on(Arc::new(Memory::default()), dir, model)
 }
 
-/// A world on a given log.
+/// A world on a given store.
 #[must_use]
-pub fn on(log: Arc<dyn Store>, dir: &Path, model: Arc<ScriptedModel>) -> Ports {
+pub fn on(store: Arc<dyn Store>, dir: &Path, model: Arc<ScriptedModel>) -> Ports {
     Ports {
-        log,
+        store,
         model,
         tools: Arc::new(ScriptedTools::new(&traces(dir))),
         files: None,
@@ -54,14 +54,7 @@ pub fn config() -> Config {
 
 /// Every event of a session that this release knows.
 pub async fn facts(log: &dyn Store, session: &SessionId) -> Vec<(Seq, Event)> {
-    let mut facts = Vec::new();
-    log.read(session, 0, &mut |record| {
-        if let Decoded::Known(event) = record.decode() {
-            facts.push((record.envelope.seq, event));
-        }
-        true
-    })
-    .await
-    .expect("the log reads");
-    facts
+    fold_events(log, session, Vec::new(), |events, at, event| events.push((at.seq, event)))
+        .await
+        .expect("the log reads")
 }

@@ -27,7 +27,7 @@ async fn a_door_that_closes_lets_a_call_report_before_it_goes() {
     s.prompt("go").await;
     s.until("started").await;
     s.connection.close().await;
-    let facts = worlds::facts(ports.log.as_ref(), &session).await;
+    let facts = worlds::facts(ports.store.as_ref(), &session).await;
     let ended = facts
         .iter()
         .find_map(|(_, e)| if let Event::Finished(f) = e { Some(f.outcome.clone()) } else { None });
@@ -53,7 +53,7 @@ async fn a_door_that_closes_while_the_model_thinks_leaves_the_turn_to_the_next()
     s.prompt("go").await;
     s.until("step_started").await;
     s.connection.close().await;
-    let state = load(ports.log.as_ref(), &session).await.unwrap().state;
+    let state = load(ports.store.as_ref(), &session).await.unwrap().state;
     assert_eq!(state.phase, dunnock_core::Phase::Thinking);
     let mut again = Scene::open(&ports, &session).await;
     again.catch_up().await;
@@ -80,7 +80,7 @@ async fn answers_that_come_while_a_session_is_opened_are_heard() {
         s.prompt("go").await;
         s.question().await;
         s.connection.close().await;
-        let q = load(ports.log.as_ref(), &session).await.unwrap().state.questions[0].clone();
+        let q = load(ports.store.as_ref(), &session).await.unwrap().state.questions[0].clone();
         let reply =
             Command::Reply { question: q.id, hash: q.hash, answer: Answer::Yes, note: None };
         let request = CommandRequest { id: "yes".parse().unwrap(), expect: None, command: reply };
@@ -129,7 +129,7 @@ async fn a_command_sent_twice_in_one_round_is_carried_out_once() {
         let answers = tasks.join_all().await;
         assert!(answers.windows(2).all(|w| w[0] == w[1]), "{answers:?}");
         first.close().await;
-        let facts = worlds::facts(ports.log.as_ref(), &session).await;
+        let facts = worlds::facts(ports.store.as_ref(), &session).await;
         assert_eq!(facts.iter().filter(|(_, e)| matches!(e, Event::Prompted(_))).count(), 1);
     }
 }
@@ -171,4 +171,35 @@ async fn an_answer_left_for_a_living_owner_reaches_it() {
     let left =
         submit_offline(&other, &session, prompt("later", "for later")).await.unwrap().unwrap();
     assert!(matches!(left, Submitted::Stored(_)), "{left:?}");
+}
+
+/// An interface that also listens to keys asks for frames again and again. If it is interrupted
+/// while it takes over, the takeover continues: a second one would be a third owner.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_interrupted_while_it_takes_over_takes_over_once() {
+    for n in 0..20 {
+        let dir = tempfile::tempdir().unwrap();
+        let ports = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
+        let session = create(&ports, "/w", worlds::config()).await.unwrap();
+        let mut first = Connection::open(ports.clone(), session.clone(), 0).await.unwrap();
+        first.submit(prompt("one", "hi")).await.unwrap().unwrap();
+        let mut second = Connection::open(ports.clone(), session.clone(), 0).await.unwrap();
+        assert!(second.handle().is_none());
+        first.close().await;
+        let slice = Duration::from_micros(100 * (1 + n % 10));
+        let taken = tokio::time::timeout(Duration::from_secs(10), async {
+            while second.handle().is_none() {
+                let _ = tokio::time::timeout(slice, second.next()).await;
+                // Nothing that the takeover holds may wait for the client to ask again.
+                ports.store.list(None, 10).await.unwrap();
+                create(&ports, "/w", worlds::config()).await.unwrap();
+            }
+        });
+        taken.await.unwrap_or_else(|_| panic!("round {n}: nobody took over"));
+        second.submit(prompt("two", "more")).await.unwrap().unwrap();
+        second.close().await;
+        let facts = worlds::facts(ports.store.as_ref(), &session).await;
+        let owners = facts.iter().filter(|(_, e)| matches!(e, Event::OwnerChanged(_))).count();
+        assert_eq!(owners, 2, "round {n}");
+    }
 }

@@ -19,7 +19,7 @@ struct FileStore {
 }
 
 /// What a session's file holds.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct Saved {
     made: u64,
     records: Vec<Record>,
@@ -115,16 +115,7 @@ impl FileStore {
         }
         batch.blobs.iter().try_for_each(|blob| self.put_blob(blob))?;
         *turn += 1;
-        let mut saved = known.unwrap_or(Saved {
-            made: *turn,
-            records: Vec::new(),
-            inputs: Vec::new(),
-            blobs: Vec::new(),
-            title: String::new(),
-            workspace: String::new(),
-            status: String::new(),
-            version: 0,
-        });
+        let mut saved = known.unwrap_or(Saved { made: *turn, ..Saved::default() });
         saved.records.extend(batch.records);
         saved.inputs.extend(batch.inputs);
         saved.blobs.extend(batch.blobs.iter().map(|blob| blob.hash));

@@ -21,7 +21,7 @@ pub struct Run {
 /// Plays a scenario through a door in this process, answering yes to everything.
 pub async fn play(ports: Ports, dir: &Path, scenario: &Scenario) -> Run {
     let session = create(&ports, "/w", scenario.config.clone()).await.unwrap();
-    let log = ports.log.clone();
+    let log = ports.store.clone();
     let mut scene = Scene::on(Connection::open(ports, session.clone(), 0).await.unwrap());
     for text in &scenario.prompts {
         scene.prompt(text).await;
@@ -139,7 +139,7 @@ async fn scripted(
     let dir = tempfile::tempdir().unwrap();
     let model = ScriptedModel::new(script);
     let ports = worlds::in_folder(dir.path(), model.clone()).await;
-    let log = ports.log.clone();
+    let log = ports.store.clone();
     let session = create(&ports, "/w", config).await.unwrap();
     let mut scene = Scene::on(Connection::open(ports, session.clone(), 0).await.unwrap());
     act(&mut scene).await;
@@ -498,7 +498,7 @@ async fn what_was_said_is_found_once_the_session_rests() {
     let dir = tempfile::tempdir().unwrap();
     let ports =
         worlds::in_folder(dir.path(), ScriptedModel::new(vec![Say::text("a hedge sparrow")])).await;
-    let log = ports.log.clone();
+    let log = ports.store.clone();
     let session = create(&ports, "/w", worlds::config()).await.unwrap();
     let mut s = Scene::on(Connection::open(ports, session.clone(), 0).await.unwrap());
     s.prompt("which bird?").await;
@@ -542,7 +542,7 @@ async fn a_repeated_command_is_carried_out_once() {
     connection.close().await;
     let third = dunnock_engine::submit_offline(&ports, &session, request).await.unwrap().unwrap();
     assert_eq!(third, dunnock_engine::Submitted::Stored(first));
-    assert_eq!(count(&worlds::facts(ports.log.as_ref(), &session).await, "prompted"), 1);
+    assert_eq!(count(&worlds::facts(ports.store.as_ref(), &session).await, "prompted"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -651,7 +651,7 @@ async fn a_day_budget_holds_across_sessions() {
         let mut ports = worlds::in_folder(dir.path(), model).await;
         ports.day_budget = Some(300);
         let day = ports.clock.now().0.div_euclid(86_400_000);
-        let log = ports.log.clone();
+        let log = ports.store.clone();
         let session = create(&ports, "/w", config.clone()).await.unwrap();
         let mut s = Scene::on(Connection::open(ports, session, 0).await.unwrap());
         s.prompt("go").await;
@@ -691,7 +691,7 @@ async fn a_session_of_a_later_release_opens_to_read() {
     let dir = tempfile::tempdir().unwrap();
     let ports = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
     let session = create(&ports, "/w", worlds::config()).await.unwrap();
-    let loaded = dunnock_engine::load(ports.log.as_ref(), &session).await.unwrap();
+    let loaded = dunnock_engine::load(ports.store.as_ref(), &session).await.unwrap();
     let mut later =
         seal(1, loaded.chain, At(0), Cause::Driver, &Event::from(Titled { title: "t".into() }));
     later.envelope.kind = "dreamt".into();
@@ -711,7 +711,7 @@ async fn a_session_of_a_later_release_opens_to_read() {
         listing,
         charge: None,
     };
-    ports.log.append(batch).await.unwrap();
+    ports.store.append(batch).await.unwrap();
     let mut connection = Connection::open(ports.clone(), session.clone(), 0).await.unwrap();
     let refusal = connection
         .send(Command::Prompt { text: "hi".into(), images: vec![] })
@@ -723,9 +723,9 @@ async fn a_session_of_a_later_release_opens_to_read() {
         assert!(matches!(connection.next().await.unwrap(), Frame::Event(_)), "it can be read");
     }
     connection.close().await;
-    let after = dunnock_engine::load(ports.log.as_ref(), &session).await.unwrap().state;
+    let after = dunnock_engine::load(ports.store.as_ref(), &session).await.unwrap().state;
     assert_eq!(after.seq, 2, "nothing was written after it, not even a takeover");
     let unknown = after.read_only.unwrap();
     assert_eq!((unknown.kind.as_str(), unknown.seq, &*unknown.app), ("dreamt", 2, "test"));
-    let _ = Arc::strong_count(&ports.log);
+    let _ = Arc::strong_count(&ports.store);
 }

@@ -62,18 +62,12 @@ impl BlobFile for Spool {
 impl Spool {
     fn new(folder: &Path) -> io::Result<Self> {
         static FILES: AtomicU64 = AtomicU64::new(0);
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(folder)?;
+        dunnock_private::create_folder(folder)?;
         sweep(folder);
         let name = format!("{}-{}.out", std::process::id(), FILES.fetch_add(1, Ordering::Relaxed));
         let path = folder.join(name);
-        let mut options = File::options();
+        let mut options = dunnock_private::options();
         options.read(true).write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         Ok(Self { file: options.open(&path)?, path, len: 0 })
     }
 }

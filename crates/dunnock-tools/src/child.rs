@@ -64,7 +64,7 @@ async fn read(
 #[cfg(target_os = "linux")]
 mod made {
     use super::{Chunk, Exit, Input, Start, read};
-    use crate::tool::ToolContext;
+    use crate::context::CallContext;
     use dunnock_sandbox::{Bound, Bounds, Ended, Run, Running};
     use std::fs::File;
     use std::io::{self, Read as _, Write as _};
@@ -116,7 +116,7 @@ mod made {
     impl Child {
         /// Starts a program whose output goes to `send`.
         pub(crate) fn start(
-            context: &ToolContext,
+            context: &CallContext,
             start: Start,
             send: mpsc::Sender<Chunk>,
         ) -> io::Result<(Self, Option<Writer>)> {
@@ -182,7 +182,7 @@ mod made {
 #[cfg(not(target_os = "linux"))]
 mod made {
     use super::{Chunk, Exit, Input, Start, read};
-    use crate::tool::ToolContext;
+    use crate::context::CallContext;
     use std::io;
     use std::process::Stdio;
     use tokio::process::{ChildStdin, Command};
@@ -201,7 +201,7 @@ mod made {
 
     impl Child {
         pub(crate) fn start(
-            _: &ToolContext,
+            _: &CallContext,
             start: Start,
             send: mpsc::Sender<Chunk>,
         ) -> io::Result<(Self, Option<Writer>)> {

@@ -176,7 +176,7 @@ impl Guard {
             .as_nanos();
         let shown = path.to_string_lossy().replace('/', "+");
         let to = self.aside.join(format!("{now}-{shown}"));
-        let moved = std::fs::create_dir_all(&self.aside).is_ok()
+        let moved = dunnock_private::create_folder(&self.aside).is_ok()
             && rustix::fs::renameat(dir, name.as_os_str(), rustix::fs::CWD, &to).is_ok();
         // If that is on another disk, it stays here under a name that nothing acts on.
         let here = format!("{}.refused-{now}", name.to_string_lossy());

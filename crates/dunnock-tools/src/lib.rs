@@ -16,6 +16,7 @@ mod captured_output;
 #[cfg_attr(not(unix), path = "checkpoint/absent.rs")]
 mod checkpoint;
 mod child;
+mod context;
 mod diff_view;
 pub mod edit;
 mod edit_common;
@@ -25,6 +26,7 @@ mod guard;
 pub mod instructions;
 mod limits;
 mod memory;
+mod output;
 mod preview;
 mod process;
 mod processes;
@@ -52,4 +54,4 @@ pub use secrets::{Cleaner, holds_a_key, is_secret_file, redacted, secret_values}
 
 pub use tool::Example;
 pub use toolbox::Toolbox;
-pub use tools::{offers, page, pages};
+pub use tools::{offers, page, pages, views};

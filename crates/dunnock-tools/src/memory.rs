@@ -1,6 +1,6 @@
 //! What a planner remembers between runs: a file in the workspace, where no call can write.
 
-use dunnock_proto::{Hash, Planner};
+use dunnock_proto::{Hash, Planner, StepRules};
 use std::path::Path;
 
 /// The memory folder, relative to the workspace.
@@ -13,7 +13,7 @@ const MOST: u64 = 64 << 10;
 pub fn planner(workspace: &Path, task: &str, allow: Vec<String>) -> Planner {
     let file = format!("{}.txt", name(task));
     let memory = read(&workspace.join(MEMORY).join(&file)).unwrap_or_default();
-    Planner { file, memory, allow }
+    Planner { file, memory, allow, steps: StepRules::PLANNER }
 }
 
 /// The file name of a task's memory: its words, and a hash where they are not enough to identify

@@ -5,10 +5,11 @@
 
 use crate::captured_output::CapturedOutput;
 use crate::child::{Child, Chunk, Exit, Input, Start};
+use crate::context::CallContext;
 use crate::limits::{Limits, Shell};
+use crate::output::{ToolOutput, ToolStatus};
 #[cfg(target_os = "linux")]
 use crate::sandbox::CallSandbox;
-use crate::tool::{ToolContext, ToolOutput, ToolStatus};
 use dunnock_proto::{Delta, count};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -122,7 +123,7 @@ impl Program {
     /// Its name, what is needed to start it, and what to watch while it runs.
     pub(crate) fn prepare(
         self,
-        context: &ToolContext,
+        context: &CallContext,
         input: Input,
     ) -> Result<(String, Start, Watch), String> {
         let Some((name, args)) = self.words.split_first() else {
@@ -283,7 +284,7 @@ fn environment(input: Input) -> Vec<(String, String)> {
     env
 }
 
-pub(crate) async fn run(context: &ToolContext, program: Program, most: Duration) -> ToolOutput {
+pub(crate) async fn run(context: &CallContext, program: Program, most: Duration) -> ToolOutput {
     let apart = program.apart.then(Default::default);
     let (name, start, watch) = match program.prepare(context, Input::Nothing) {
         Ok(start) => start,
@@ -394,7 +395,7 @@ fn said(
     over: Over,
     most: Duration,
     name: &str,
-    context: &ToolContext,
+    context: &CallContext,
 ) -> ToolOutput {
     let (lines, bytes) = (context.limits.output_lines, context.limits.output_bytes);
     let shown = kept.shown(lines, bytes, context.call);
@@ -471,7 +472,7 @@ struct Output<'a> {
     offset: u64,
     /// For each stream, the first bytes of a character that is still incomplete.
     pending: [Vec<u8>; 2],
-    context: &'a ToolContext,
+    context: &'a CallContext,
 }
 
 impl Output<'_> {

@@ -2,8 +2,8 @@
 //! its session.
 
 use crate::child::{Child, Chunk, Exit, Input, Start, Writer};
+use crate::context::CallContext;
 use crate::process::{self, Program, Watch};
-use crate::tool::ToolContext;
 use dunnock_proto::SessionId;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,7 +44,7 @@ impl Processes {
     /// Starts a process that keeps running after the call.
     pub(crate) fn start(
         &self,
-        context: &ToolContext,
+        context: &CallContext,
         program: Program,
         input: Input,
     ) -> Result<Arc<Process>, String> {
@@ -85,7 +85,7 @@ impl Processes {
         Ok(process)
     }
 
-    pub(crate) fn find(&self, context: &ToolContext, number: u32) -> Result<Arc<Process>, String> {
+    pub(crate) fn find(&self, context: &CallContext, number: u32) -> Result<Arc<Process>, String> {
         let all = lock(&self.0);
         all.get(&(context.session.clone(), number)).cloned().ok_or_else(|| {
             let mine = all.keys().filter(|(session, _)| *session == context.session);

@@ -3,9 +3,9 @@
 //!
 //! Invariant: a call that must be sandboxed is sandboxed, or does not run.
 
+use crate::context::CallContext;
 use crate::guard::Guard;
 use crate::limits::SandboxSupport;
-use crate::tool::ToolContext;
 use dunnock_core::policy;
 use dunnock_proto::{Access, Isolation};
 use dunnock_sandbox::{Launcher, Layout, Opened, SandboxSpec};
@@ -94,7 +94,7 @@ pub(crate) struct CallSandbox {
 }
 
 impl CallSandbox {
-    pub(crate) fn of(context: &ToolContext) -> Result<Option<Self>, String> {
+    pub(crate) fn of(context: &CallContext) -> Result<Option<Self>, String> {
         let Some(level) = kernel_level(context.level).filter(|_| !context.access.unsandboxed)
         else {
             return Ok(None);

@@ -1,12 +1,10 @@
-//! What a tool is: its trait, its context and its output.
+//! What a tool is: its trait, and what it works with.
 
-use crate::limits::Limits;
+use crate::context::CallContext;
+pub(crate) use crate::output::{ToolOutput, ToolStatus};
 use crate::processes::Processes;
-use crate::root::Root;
-use dunnock_ports::{Blob, CancellationToken, DeltaSink, Store, ToolSpec};
-use dunnock_proto::{
-    Access, CallId, Class, Hash, Isolation, Recovery, Role, SeenFile, SessionId, Tool as Known,
-};
+use dunnock_ports::{Store, ToolSpec};
+use dunnock_proto::{Class, Hash, Recovery, Role, Tool as Known, ToolView};
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -14,82 +12,23 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
-/// What a tool call has to work with.
+/// What a tool works with: its call, and what the session keeps between calls.
 #[derive(Clone)]
 pub(crate) struct ToolContext {
-    pub(crate) root: Arc<Root>,
-    pub(crate) limits: Arc<Limits>,
-    pub(crate) call: CallId,
-    pub(crate) live: DeltaSink,
-    pub(crate) halt: CancellationToken,
-    pub(crate) session: SessionId,
+    pub(crate) call_context: CallContext,
     /// Holds the outputs of earlier calls.
-    pub(crate) log: Option<Arc<dyn Store>>,
+    pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) processes: Arc<Processes>,
     /// Hashes of files as the model last saw them.
     pub(crate) seen: Arc<BTreeMap<String, Hash>>,
-    /// How its commands are sandboxed, and what access they are granted beyond that.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no sandbox"))]
-    pub(crate) level: Isolation,
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no sandbox"))]
-    pub(crate) access: Access,
-    /// A folder that is hidden from commands.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no sandbox"))]
-    pub(crate) hidden_folder: Option<std::path::PathBuf>,
-    #[cfg(target_os = "linux")]
-    pub(crate) launcher: Arc<dunnock_sandbox::Launcher>,
-    /// Where things are on this machine, for the sandbox.
-    #[cfg(target_os = "linux")]
-    pub(crate) layout: Option<Arc<dunnock_sandbox::Layout>>,
 }
 
-/// How a tool ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ToolStatus {
-    Done,
-    Failed,
-    Cut,
-}
+/// Tools use the fields of the call as their own.
+impl std::ops::Deref for ToolContext {
+    type Target = CallContext;
 
-/// What a tool returns.
-#[derive(Debug, Clone)]
-pub(crate) struct ToolOutput {
-    pub(crate) end: ToolStatus,
-    /// For the model.
-    pub(crate) text: String,
-    /// The full output, if `text` is shortened.
-    pub(crate) full: Option<Blob>,
-    /// Which part of it came from which stream.
-    pub(crate) streams: Option<Blob>,
-    /// The exit code of a program.
-    pub(crate) exit: Option<i32>,
-    /// Files whose current content the model now knows.
-    pub(crate) seen_files: Vec<SeenFile>,
-    /// The diff of an edit.
-    pub(crate) diff: Option<Blob>,
-}
-
-impl ToolOutput {
-    fn plain(end: ToolStatus, text: String) -> Self {
-        Self {
-            end,
-            text,
-            full: None,
-            streams: None,
-            exit: None,
-            seen_files: Vec::new(),
-            diff: None,
-        }
-    }
-}
-
-/// A tool's failure is output for the model.
-impl<E: std::fmt::Display> From<Result<String, E>> for ToolOutput {
-    fn from(result: Result<String, E>) -> Self {
-        match result {
-            Ok(text) => Self::plain(ToolStatus::Done, text),
-            Err(error) => Self::plain(ToolStatus::Failed, error.to_string()),
-        }
+    fn deref(&self) -> &CallContext {
+        &self.call_context
     }
 }
 
@@ -107,6 +46,8 @@ pub(crate) trait Tool: DeserializeOwned + schemars::JsonSchema + Send + 'static 
     const LEAVES_PROCESS: bool = false;
     /// Whether it only waits for such a process.
     const POLLS: bool = false;
+    /// How interfaces show its calls.
+    const VIEW: ToolView;
     /// Examples that serve as its tests and its reference page.
     const EXAMPLES: &'static [Example];
 

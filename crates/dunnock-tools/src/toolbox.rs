@@ -1,12 +1,14 @@
 //! Implements the tools port: runs a call and returns how it finished.
 
+use crate::context::CallContext;
 use crate::limits::{Limits, SandboxSupport};
 use crate::memory::MEMORY;
+use crate::output::{ToolOutput, ToolStatus};
 use crate::process::{self, Program};
 use crate::processes::Processes;
 use crate::root::Root;
 use crate::secrets;
-use crate::tool::{ToolContext, ToolOutput, ToolStatus};
+use crate::tool::ToolContext;
 use crate::tools;
 use dunnock_core::{Call, failpoint};
 use dunnock_ports::{
@@ -20,7 +22,7 @@ use std::time::Instant;
 /// Runs every tool in the table, and the harness's own checks.
 pub struct Toolbox {
     limits: Arc<Limits>,
-    log: Option<Arc<dyn Store>>,
+    store: Option<Arc<dyn Store>>,
     processes: Arc<Processes>,
     #[cfg(target_os = "linux")]
     launcher: Arc<dunnock_sandbox::Launcher>,
@@ -36,7 +38,7 @@ impl Toolbox {
         let _ = (launcher, args);
         Self {
             limits: Arc::new(limits),
-            log: None,
+            store: None,
             processes: Arc::default(),
             #[cfg(target_os = "linux")]
             launcher: Arc::new(dunnock_sandbox::Launcher::new(launcher.to_path_buf(), args)),
@@ -69,10 +71,10 @@ impl Toolbox {
         }
     }
 
-    /// Looks up the outputs of earlier calls in this log.
+    /// Looks up the outputs of earlier calls in this store.
     #[must_use]
-    pub fn reading(self, log: Arc<dyn Store>) -> Self {
-        Self { log: Some(log), ..self }
+    pub fn reading(self, store: Arc<dyn Store>) -> Self {
+        Self { store: Some(store), ..self }
     }
 
     async fn work(&self, job: &ToolCall, live: DeltaSink, halt: CancellationToken) -> ToolOutput {
@@ -82,16 +84,13 @@ impl Toolbox {
                 return Err::<String, _>(format!("the workspace cannot be opened: {error}")).into();
             }
         };
-        let context = ToolContext {
+        let call_context = CallContext {
             root,
             limits: self.limits.clone(),
             call: job.call.id,
             live,
             halt,
             session: job.session.clone(),
-            log: self.log.clone(),
-            processes: self.processes.clone(),
-            seen: job.seen.clone(),
             level: job.isolation,
             access: job.call.access,
             hidden_folder: job.hidden_folder.as_ref().map(PathBuf::from),
@@ -105,11 +104,17 @@ impl Toolbox {
             return match VerifyArgs::parse(args) {
                 Ok(check) => {
                     let program = Program::line(self.limits.shell, &check.command);
-                    process::run(&context, program, self.limits.verify).await
+                    process::run(&call_context, program, self.limits.verify).await
                 }
                 Err(error) => Err::<String, _>(error).into(),
             };
         }
+        let context = ToolContext {
+            call_context,
+            store: self.store.clone(),
+            processes: self.processes.clone(),
+            seen: job.seen.clone(),
+        };
         let said = tools::run(tool, args, context).await;
         said.unwrap_or_else(|| Err::<String, _>(format!("there is no tool {tool}")).into())
     }

@@ -3,8 +3,8 @@
 
 use crate::code::{Highlighter, diff_tone};
 use crate::text::{Line, Span, Style, Tone, one_line, visible, without_sequences};
-use crate::words::{arguments, first_line, gist, short, shown_arguments, took};
-use dunnock_proto::{CallPart, Finished, Outcome, VerifyArgs, count};
+use crate::words::{arguments, first_line, gist, short, shown_arguments, took, view};
+use dunnock_proto::{CallPart, Change, Finished, Form, Outcome, VerifyArgs, count};
 
 /// Lines of output shown below a command that succeeded.
 const OUTPUT: usize = 5;
@@ -19,50 +19,29 @@ pub fn title(part: &CallPart, harness: bool) -> String {
             VerifyArgs::parse(&part.args).map_or_else(|_| part.args.to_string(), |a| a.command);
         return format!("check {command}");
     }
+    let verb = view(&part.tool).map_or(part.tool.as_str(), |view| view.verb);
     let what = gist(part);
-    let verb = match part.tool.as_str() {
-        "shell" => return what,
-        "view_file" => "read",
-        "list_files" => "list",
-        "search_text" => "search",
-        "write_file" => "write",
-        "insert_text" | "replace_text" | "apply_patch" => "edit",
-        "delete_file" => "delete",
-        "move_file" => "move",
-        "git_status" => "git status",
-        "git_diff" => "git diff",
-        "process_start" => "start",
-        "process_read" => "read process",
-        "process_write" => "write to process",
-        "process_stop" => "stop process",
-        other => other,
-    };
-    format!("{verb} {what}").trim_end().to_owned()
+    if verb.is_empty() { what } else { format!("{verb} {what}").trim_end().to_owned() }
 }
 
 /// What an edit changes, taken from its arguments: lines prefixed with their sign. Empty for other
 /// calls.
 #[must_use]
 pub fn change(part: &CallPart) -> Vec<String> {
-    let Some(args) = arguments(part) else { return Vec::new() };
-    let lines = |sign: char, key: &str| -> Vec<String> {
-        let text = args.get(key).and_then(|v| v.as_str()).unwrap_or_default();
-        text.lines().map(|line| format!("{sign}{line}")).collect()
-    };
-    match part.tool.as_str() {
-        "replace_text" => [lines('-', "old"), lines('+', "new")].concat(),
-        "insert_text" => lines('+', "text"),
-        "write_file" => lines('+', "content"),
-        "apply_patch" => {
-            let patch = args.get("patch").and_then(|v| v.as_str()).unwrap_or_default();
-            patch
-                .lines()
-                .filter(|l| !l.starts_with("*** Begin") && !l.starts_with("*** End"))
-                .map(str::to_owned)
-                .collect()
-        }
-        _ => Vec::new(),
+    let Some((args, view)) = arguments(part).zip(view(&part.tool)) else { return Vec::new() };
+    let mut change = Vec::new();
+    for Change { sign, argument } in view.change {
+        let text = args.get(*argument).and_then(|v| v.as_str()).unwrap_or_default();
+        let frame = |l: &str| l.starts_with("*** Begin") || l.starts_with("*** End");
+        let lines = text.lines().filter(|line| !sign.is_empty() || !frame(line));
+        change.extend(lines.map(|line| format!("{sign}{line}")));
     }
+    change
+}
+
+/// Whether a call runs a command.
+fn is_command(part: &CallPart) -> bool {
+    view(&part.tool).is_some_and(|view| view.command)
 }
 
 /// A coloured line of a change. It keeps its sign, so that it can be read without colour.
@@ -112,7 +91,7 @@ pub fn sign(outcome: &Outcome) -> (&'static str, Tone) {
 #[must_use]
 pub fn ended(part: &CallPart, harness: bool, end: &Finished, columns: usize) -> Vec<Line> {
     let (mark, tone) = sign(&end.outcome);
-    let is_command = harness || matches!(part.tool.as_str(), "shell" | "process_start");
+    let is_command = harness || is_command(part);
     let changed = change(part);
     let mut right = match &end.outcome {
         Outcome::Done if harness => Line::of("passed", Tone::Good),
@@ -162,11 +141,11 @@ fn title_line(title: &str) -> String {
 /// A short summary of what a read-only call found.
 fn result(part: &CallPart, end: &Finished) -> String {
     let lines = end.shown.lines().filter(|line| !line.trim().is_empty()).count();
-    match part.tool.as_str() {
-        "view_file" => count(lines, "line"),
-        "search_text" if end.shown.contains("no match") || lines == 0 => "no match".into(),
-        "search_text" => count(lines, "line"),
-        "list_files" => count(lines, "entry"),
+    match view(&part.tool) {
+        Some(view) if !view.nothing.is_empty() && end.shown.starts_with(view.nothing) => {
+            view.nothing.into()
+        }
+        Some(view) if !view.counted.is_empty() => count(lines, view.counted),
         _ => short(&first_line(&end.shown), 40),
     }
 }
@@ -223,14 +202,14 @@ pub fn exact(part: &CallPart, columns: usize) -> Vec<Line> {
     let mut out = Vec::new();
     if !changed.is_empty() {
         out.extend(rows(&title(part, false), bold));
-    } else if !matches!(part.tool.as_str(), "shell" | "process_start") {
+    } else if !is_command(part) {
         out.extend(rows(&part.tool, bold));
     }
     for (key, value) in shown_arguments(part) {
         match key {
             None => out.extend(rows(&value, bold)),
             // What an edit changes is shown below, as signed lines.
-            Some(key) if !changed.is_empty() && EDITED.contains(&key.as_str()) => {}
+            Some(key) if !changed.is_empty() && in_change(part, &key) => {}
             Some(key) => out.extend(rows(&format!("{key}: {value}"), Tone::Quiet.into())),
         }
     }
@@ -241,8 +220,16 @@ pub fn exact(part: &CallPart, columns: usize) -> Vec<Line> {
     out
 }
 
-/// Arguments of an edit that its title and its lines already show.
-const EDITED: [&str; 6] = ["path", "old", "new", "text", "content", "patch"];
+/// Whether the title or the lines of an edit already show this argument.
+fn in_change(part: &CallPart, argument: &str) -> bool {
+    view(&part.tool).is_some_and(|view| {
+        view.change.iter().any(|change| change.argument == argument)
+            || view
+                .summary
+                .iter()
+                .any(|piece| piece.form == Form::Text && piece.arguments == [argument])
+    })
+}
 
 /// Replaces runs of more than eight blanks inside a line by their count.
 fn folded(line: &str) -> String {

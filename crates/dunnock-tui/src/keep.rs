@@ -3,9 +3,8 @@
 //! Invariant: every write replaces a file atomically, and only this user can read it.
 
 use crate::history::MOST;
-use std::fs::File;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use dunnock_private::{create_folder, open_append, replace};
+use std::path::PathBuf;
 
 /// The folder of these files.
 #[derive(Debug, Clone)]
@@ -37,12 +36,8 @@ impl Keep {
     /// # Errors
     /// When the folder cannot be written.
     pub fn remember(&self, text: &str) -> std::io::Result<()> {
-        make(&self.folder)?;
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(self.folder.join("history.lock"))?;
+        create_folder(&self.folder)?;
+        let lock = open_append(&self.folder.join("history.lock"))?;
         lock.lock()?;
         let mut all = self.history();
         if all.last().is_none_or(|last| last != text) {
@@ -51,7 +46,7 @@ impl Keep {
         let over = all.len().saturating_sub(MOST);
         let lines: Vec<String> =
             all.iter().skip(over).filter_map(|text| serde_json::to_string(text).ok()).collect();
-        write(&self.history_file(), &format!("{}\n", lines.join("\n")))
+        replace(&self.history_file(), format!("{}\n", lines.join("\n")).as_bytes())
     }
 
     fn draft_file(&self, name: &str) -> PathBuf {
@@ -72,8 +67,8 @@ impl Keep {
         let file = self.draft_file(name);
         match draft {
             Some(text) => {
-                make(&self.folder.join("drafts"))?;
-                write(&file, text)
+                create_folder(&self.folder.join("drafts"))?;
+                replace(&file, text.as_bytes())
             }
             None => match std::fs::remove_file(file) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
@@ -81,23 +76,6 @@ impl Keep {
             },
         }
     }
-}
-
-fn make(folder: &Path) -> std::io::Result<()> {
-    let mut maker = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut maker, 0o700);
-    maker.recursive(true).create(folder)
-}
-
-/// Writes a file atomically: to a temporary file with a random name, synced, then renamed.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut part = tempfile::NamedTempFile::new_in(folder)?;
-    part.write_all(text.as_bytes())?;
-    part.as_file().sync_all()?;
-    part.persist(path).map_err(|error| error.error)?;
-    Ok(())
 }
 
 #[cfg(test)]

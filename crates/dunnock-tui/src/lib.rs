@@ -34,6 +34,7 @@ mod state;
 mod stream;
 mod text;
 mod theme;
+mod tools_gen;
 mod update;
 mod view;
 pub mod words;

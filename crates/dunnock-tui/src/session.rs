@@ -553,10 +553,9 @@ impl Session {
         if let Some(check) = self.run.checks.iter_mut().find(|(id, ..)| *id == e.call) {
             check.2 = Some(e.outcome == Outcome::Done);
         }
-        let quiet =
-            matches!(call.part.tool.as_str(), "final_output" | "update_plan" | "ask_person")
-                && !call.harness;
-        if quiet && e.outcome == Outcome::Done {
+        let hidden =
+            crate::words::view(&call.part.tool).is_some_and(|view| view.hidden) && !call.harness;
+        if hidden && e.outcome == Outcome::Done {
             return;
         }
         if e.diff.is_some() {

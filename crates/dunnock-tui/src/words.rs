@@ -1,7 +1,8 @@
 //! Formats numbers, times and calls, the same way in every interface.
 
 use crate::text::one_line;
-use dunnock_proto::CallPart;
+use crate::tools_gen::VIEWS;
+use dunnock_proto::{CallPart, Form, ToolView};
 use serde_json::{Map, Value};
 
 /// A duration: how long something took.
@@ -144,36 +145,40 @@ pub fn shown_arguments(call: &CallPart) -> Vec<(Option<String>, String)> {
     rows
 }
 
-/// The most telling argument of a call: the command, the path, the pattern; otherwise all
-/// arguments.
+/// How calls of a tool are shown; `None` for a tool that this release does not have.
+#[must_use]
+pub fn view(tool: &str) -> Option<&'static ToolView> {
+    VIEWS.iter().find(|(name, _)| *name == tool).map(|(_, view)| view)
+}
+
+/// What tells this call from others of its tool: the command, the path, the pattern; all arguments
+/// if there is none.
 #[must_use]
 pub fn gist(call: &CallPart) -> String {
-    let Some(args) = arguments(call) else { return call.args.to_string() };
-    let text = |key: &str| args.get(key).and_then(words_of);
-    match call.tool.as_str() {
-        "shell" | "process_start" => text("command"),
-        "process_read" | "process_stop" => args.get("process").map(ToString::to_string),
-        "process_write" => text("text")
-            .map(|said| format!("{} {said:?}", args.get("process").unwrap_or(&Value::Null))),
-        "search_text" => text("pattern").map(|p| {
-            format!("{p:?}{}", text("path").map_or(String::new(), |p| format!(" in {p}")))
-        }),
-        "list_files" => Some(text("glob").or_else(|| text("path")).unwrap_or_else(|| ".".into())),
-        "move_file" => text("path").zip(text("to")).map(|(from, to)| format!("{from} to {to}")),
-        "apply_patch" => {
-            text("patch").map(|patch| patched(&patch)).filter(|paths| !paths.is_empty())
+    const OTHER: ToolView = ToolView::of_path("");
+    let summary = || {
+        let args = arguments(call)?;
+        let mut out = String::new();
+        for piece in view(&call.tool).unwrap_or(&OTHER).summary {
+            let text = |key: &&str| written(args.get(*key)?, piece.form);
+            match piece.arguments.iter().filter_map(text).find(|text| !text.is_empty()) {
+                Some(text) if out.is_empty() => out.push_str(&text),
+                Some(text) => out.extend([piece.before, &text]),
+                None => out.push_str(piece.default?),
+            }
         }
-        "git_status" => Some(String::new()),
-        "git_diff" => {
-            Some([text("commit"), text("path")].into_iter().flatten().collect::<Vec<_>>().join(" "))
-        }
-        "ask_person" => text("question"),
-        "final_output" => text("answer"),
-        "update_plan" => {
-            let steps = args.get("steps").and_then(|s| s.as_array()).map_or(0, Vec::len);
-            Some(dunnock_proto::count(steps, "step"))
-        }
-        _ => text("path"),
+        Some(out)
+    };
+    summary().unwrap_or_else(|| call.args.to_string())
+}
+
+/// An argument in this form.
+fn written(value: &Value, form: Form) -> Option<String> {
+    match form {
+        Form::Text => words_of(value),
+        Form::Quoted => words_of(value).map(|text| format!("{text:?}")),
+        Form::Json => Some(value.to_string()),
+        Form::PatchedFiles => words_of(value).map(|patch| patched(&patch)),
+        Form::StepCount => value.as_array().map(|steps| dunnock_proto::count(steps.len(), "step")),
     }
-    .unwrap_or_else(|| call.args.to_string())
 }

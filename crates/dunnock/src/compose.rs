@@ -6,22 +6,17 @@ use crate::files;
 use crate::view::exit::usage;
 use crate::view::output;
 use anyhow::bail;
-use dunnock_engine::{FileLocks, Ports, SystemClock};
-use dunnock_model::{
-    BRIDGE_MODEL, Environment, KNOWN, Known, ModelClient, PreambleInputs, Profiles, Prompts,
-    Timeouts,
-};
+use dunnock_engine::Ports;
+use dunnock_model::{BRIDGE_MODEL, KNOWN, Known, ModelClient, Profiles, Prompts, Timeouts};
 use dunnock_ports::{Store, ToolSpec};
 use dunnock_proto::{Config, ConfigPatch, Isolation, Sandbox};
-#[cfg(unix)]
-use dunnock_tools::Bounds;
-use dunnock_tools::{CheckpointStore, Limits, SandboxSupport, Shell, Toolbox, instructions};
+use dunnock_tools::{CheckpointStore, Limits, SandboxSupport, Toolbox};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The ports, and those adapters that commands need by their concrete type.
+/// The ports and adapters, and the folders that commands need.
 #[derive(Clone)]
 pub(crate) struct Composed {
     pub(crate) ports: Ports,
@@ -34,11 +29,11 @@ pub(crate) struct Composed {
 }
 
 pub(crate) fn client(settings: &Settings) -> anyhow::Result<ModelClient> {
-    speaker_with(settings, dunnock_tools::offers, |prompts| prompts)
+    client_with(settings, dunnock_tools::offers, |prompts| prompts)
 }
 
 /// A model client with these tools and this selection of prompts.
-pub(crate) fn speaker_with(
+pub(crate) fn client_with(
     settings: &Settings,
     offers: fn() -> Vec<ToolSpec>,
     which: fn(Prompts) -> Prompts,
@@ -46,101 +41,66 @@ pub(crate) fn speaker_with(
     let (providers, unusable) = settings.providers(&paths::text_var);
     let prompts = paths::config_dir()
         .map_or_else(|_| Prompts::default(), |dir| Prompts::replaced_in(dir.join("prompts")));
-    let shell = shell(settings);
+    let shell = settings.shell.value;
     let brief = move |config: &Config, workspace: &str| {
-        let root = Path::new(workspace);
-        Ok(PreambleInputs {
-            environment: Environment {
-                os: format!("{} ({})", std::env::consts::OS, std::env::consts::ARCH),
-                shell: shell.program().into(),
-                root: workspace.into(),
-                git: root.ancestors().any(|dir| dir.join(".git").exists()),
-            },
-            instructions: instructions::find(root),
-            offers: offers(),
-            memory: config
-                .planner
-                .as_ref()
-                .map(|planner| planner.memory.clone())
-                .unwrap_or_default(),
-        })
+        Ok(dunnock_compose::preamble_inputs(config, workspace, shell, offers()))
     };
-    let idle = Duration::from_secs(settings.count("idle_timeout").unwrap_or(300));
-    let patience = Timeouts { idle, ..Timeouts::default() };
+    let patience = Timeouts { idle: settings.idle_timeout.value, ..Timeouts::default() };
     let profiles = Profiles::kept_in(paths::data_dir(settings)?.join("models"));
     let client = ModelClient::new(providers, which(prompts), Arc::new(brief), patience, crate::APP);
     Ok(client.without(unusable).following(profiles).listing(Arc::new(files::files)))
 }
 
-fn shell(settings: &Settings) -> Shell {
-    match settings.text("shell") {
-        Some("bash") => Shell::Bash,
-        Some("pwsh") => Shell::Pwsh,
-        Some("powershell") => Shell::Powershell,
-        _ => Shell::Auto,
-    }
-}
-
 /// Opens everything.
 pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::Result<Composed> {
     let data = paths::data_dir(settings)?;
-    let log = Arc::new(paths::open(&data).await?);
-    make(settings, output, data, log)
+    let store = paths::open(&data).await?;
+    make(settings, output, data, store)
 }
 
 fn make(
     settings: &Settings,
     output: Option<&Path>,
     data: PathBuf,
-    log: Arc<dyn Store>,
+    store: Arc<dyn Store>,
 ) -> anyhow::Result<Composed> {
     let client = Arc::new(client(settings)?);
-    let count = |key: &str, or: u64| {
-        usize::try_from(settings.count(key).unwrap_or(or)).unwrap_or(usize::MAX)
-    };
     let limits = Limits {
-        shell: shell(settings),
-        output_lines: count("output_lines", 200),
-        output_bytes: count("output_bytes", 10_240),
-        command: Duration::from_secs(settings.count("command_timeout").unwrap_or(120)),
-        verify: Duration::from_secs(settings.count("verify_timeout").unwrap_or(600)),
-        processes: settings.count("command_processes").unwrap_or(1_000),
-        spool: data.join("spool"),
-        journals: data.join("edits"),
+        shell: settings.shell.value,
+        output_lines: settings.output_lines.value,
+        output_bytes: settings.output_bytes.value,
+        command: settings.command_timeout.value,
+        verify: settings.verify_timeout.value,
+        processes: settings.command_processes.value,
         checks: checks(settings)?,
         denied: sandbox_settings::denied(settings)?,
         ..Limits::default()
     };
-    let limits = match settings.count("command_memory_mb") {
+    let limits = match settings.command_memory_mb.value {
         Some(mb) => Limits { memory: mb << 20, ..limits },
         None => limits,
     };
-    let toolbox = Arc::new(toolbox(settings, limits, &data).reading(log.clone()));
-    let checkpoints = checkpoints(settings, &data, output);
     let runtime = paths::runtime_dir(&data);
-    let ports = Ports {
-        log,
-        model: client.clone(),
-        tools: toolbox.clone(),
-        files: checkpoints.clone().map(|checkpoints| checkpoints as Arc<dyn dunnock_ports::Files>),
-        checkpoints: checkpoints
-            .clone()
-            .map(|checkpoints| checkpoints as Arc<dyn dunnock_ports::Checkpoints>),
-        clock: Arc::new(SystemClock),
-        ownership: Arc::new(FileLocks::new(data.join("locks"), runtime.clone(), crate::APP)),
-        locks: data.join("locks"),
-        level: Isolation::D, // until `confine` probes it
-        app: crate::APP.into(),
-        day_budget: settings.budget_day(),
-    };
+    let composed = dunnock_compose::Parts {
+        runtime: runtime.clone(),
+        app: crate::APP,
+        store,
+        client,
+        toolbox: toolbox(settings, limits, &data),
+        checkpoints: checkpoints(settings, &data, output),
+        day_budget: settings.budget_day.value.map(|money| money.micros),
+        data: data.clone(),
+    }
+    .compose();
     settings.notes.iter().for_each(|note| output::note(note));
+    let dunnock_compose::Composed { ports, client, toolbox, checkpoints } = composed;
     Ok(Composed { ports, client, checkpoints, toolbox, data, runtime })
 }
 
 /// Commands to run after an edit, by file extension.
 fn checks(settings: &Settings) -> anyhow::Result<BTreeMap<String, String>> {
     let mut checks = BTreeMap::new();
-    for text in settings.list("check") {
+    for text in &settings.check.value {
         let Some((endings, command)) =
             text.split_once(':').filter(|(_, command)| !command.trim().is_empty())
         else {
@@ -159,15 +119,16 @@ fn checks(settings: &Settings) -> anyhow::Result<BTreeMap<String, String>> {
 }
 
 fn toolbox(settings: &Settings, limits: Limits, data: &Path) -> Toolbox {
-    // The launcher is this running program, even if its file has been replaced meanwhile.
-    let toolbox = Toolbox::new(limits, Path::new("/proc/self/exe"), &[dunnock_sandbox::LAUNCH]);
-    #[cfg(target_os = "linux")]
-    return toolbox.boxed(sandbox_settings::layout(settings, data));
     #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (settings, data);
-        toolbox
-    }
+    let _ = settings;
+    dunnock_compose::toolbox(
+        data,
+        limits,
+        // The launcher is this running program, even if its file has been replaced meanwhile.
+        Path::new("/proc/self/exe"),
+        #[cfg(target_os = "linux")]
+        sandbox_settings::layout(settings, data),
+    )
 }
 
 /// Probes which sandbox level is available here.
@@ -176,21 +137,13 @@ pub(crate) fn confined(settings: &Settings, data: &Path) -> SandboxSupport {
 }
 
 fn probed(toolbox: &Toolbox, settings: &Settings, data: &Path) -> SandboxSupport {
-    // An ordinary folder, created for the probe.
-    let folder = data.join("boxes/probe");
-    let made = paths::make_private(&folder).and_then(|()| folder.canonicalize());
-    match made {
-        Ok(folder) => toolbox.probe(&folder, sandbox_settings::best(settings)),
-        Err(error) => {
-            SandboxSupport { level: Isolation::D, why: vec![(Isolation::A, error.to_string())] }
-        }
-    }
+    dunnock_compose::probe(toolbox, data, settings.sandbox_level.value)
 }
 
 impl Composed {
-    /// The same log and sandbox level, with the settings of another folder.
+    /// The same store and sandbox level, with the settings of another folder.
     pub(crate) fn beside(&self, settings: &Settings) -> anyhow::Result<Self> {
-        let mut work = make(settings, None, self.data.clone(), self.ports.log.clone())?;
+        let mut work = make(settings, None, self.data.clone(), self.ports.store.clone())?;
         work.ports.level = self.ports.level;
         Ok(work)
     }
@@ -205,26 +158,15 @@ impl Composed {
 }
 
 /// The checkpoint store, on systems that support it.
-#[cfg(unix)]
 pub(crate) fn checkpoints(
     settings: &Settings,
     data: &Path,
     output: Option<&Path>,
 ) -> Option<Arc<CheckpointStore>> {
-    let bytes = settings.count("checkpoint_mb").unwrap_or(2048) << 20;
-    let age = Duration::from_secs(settings.count("checkpoint_days").unwrap_or(30) * 86_400);
+    let bytes = settings.checkpoint_mb.value << 20;
+    let age = Duration::from_secs(settings.checkpoint_days.value * 86_400);
     // Files that we write ourselves do not count as changes to the user's files.
-    let own = paths::own_files(data, output);
-    Some(Arc::new(CheckpointStore::new(data.join("checkpoints"), own, Bounds { bytes, age })))
-}
-
-#[cfg(not(unix))]
-pub(crate) fn checkpoints(
-    _: &Settings,
-    _: &Path,
-    _: Option<&Path>,
-) -> Option<Arc<CheckpointStore>> {
-    None
+    dunnock_compose::checkpoints(data, paths::own_files(data, output), Some((bytes, age)))
 }
 
 /// The configuration of a new session.
@@ -235,26 +177,23 @@ pub(crate) fn config(
     attended: bool,
 ) -> anyhow::Result<Config> {
     let rules = rules::load()?;
-    let default = Config::default();
-    let number =
-        |key: &str, or: u32| settings.count(key).and_then(|n| u32::try_from(n).ok()).unwrap_or(or);
     Ok(Config {
-        price: settings.price(&model).or_else(|| client.price(&model)),
-        baseline: settings.text("baseline") != Some("off"),
+        price: settings.price_of(&model).or_else(|| client.price(&model)),
+        baseline: settings.baseline.value,
         model,
-        profile: settings.text("profile").unwrap_or_default().to_owned(),
-        mode: settings.mode(),
-        sandbox: settings.sandbox(),
+        profile: settings.profile.value.map(|size| size.to_string()).unwrap_or_default(),
+        mode: settings.approve.value,
+        sandbox: settings.sandbox.value,
         attended,
-        max_steps: number("max_steps", default.max_steps),
-        verify: settings.list("verify"),
-        verify_tries: number("verify_tries", default.verify_tries),
-        budget: settings.budget(),
-        window: settings.count("window"),
-        checkpoints: settings.text("checkpoints") != Some("off"),
+        max_steps: settings.max_steps.value,
+        verify: settings.verify.value.clone(),
+        verify_tries: settings.verify_tries.value,
+        budget: settings.budget.value.unwrap_or_default(),
+        window: settings.window.value,
+        checkpoints: settings.checkpoints.value,
         allow: rules.allow,
         deny: rules.deny,
-        ..default
+        ..Config::default()
     })
 }
 
@@ -265,28 +204,27 @@ pub(crate) fn patch(
     now: &Config,
     attended: Option<bool>,
 ) -> anyhow::Result<Option<ConfigPatch>> {
-    let model = if settings.flagged("model") {
-        settings.text("model").unwrap_or_default()
-    } else {
-        &now.model
+    let model = match &settings.model.value {
+        Some(model) if settings.model.is_flag() => model,
+        Some(_) | None => &now.model,
     };
     let whole = config(settings, client, model.to_owned(), false)?;
     let patch = ConfigPatch {
         // A configured price applies at once; a built-in price stays as it was when the model was
         // chosen.
-        price: (settings.flagged("model")
-            || settings.price(model).is_some()
+        price: (settings.model.is_flag()
+            || settings.price_of(model).is_some()
             || now.price.is_none())
         .then_some(whole.price),
-        model: settings.flagged("model").then_some(whole.model),
-        profile: settings.flagged("profile").then_some(whole.profile),
+        model: settings.model.is_flag().then_some(whole.model),
+        profile: settings.profile.is_flag().then_some(whole.profile),
         // The user may set it because a request did not fit, so it applies from now on.
         window: (whole.window.is_some() && whole.window != now.window).then_some(whole.window),
-        mode: settings.flagged("approve").then_some(whole.mode),
-        sandbox: settings.flagged("sandbox").then_some(whole.sandbox),
-        max_steps: settings.flagged("max_steps").then_some(whole.max_steps),
-        verify: settings.flagged("verify").then_some(whole.verify),
-        budget: settings.flagged("budget").then_some(whole.budget),
+        mode: settings.approve.is_flag().then_some(whole.mode),
+        sandbox: settings.sandbox.is_flag().then_some(whole.sandbox),
+        max_steps: settings.max_steps.is_flag().then_some(whole.max_steps),
+        verify: settings.verify.is_flag().then_some(whole.verify),
+        budget: settings.budget.is_flag().then_some(whole.budget),
         allow: (now.allow != whole.allow).then_some(whole.allow),
         deny: (now.deny != whole.deny).then_some(whole.deny),
         attended,
@@ -323,7 +261,7 @@ pub(crate) fn keepable(
 
 /// The configured model, or the only one that can be found.
 pub(crate) async fn model(settings: &mut Settings, client: &ModelClient) -> anyhow::Result<String> {
-    if let Some(model) = settings.text("model") {
+    if let Some(model) = &settings.model.value {
         if model == BRIDGE_MODEL {
             return Err(usage(
                 "to work with any chat by copy and paste, use: dunnock bridge new \"...\"",
@@ -339,7 +277,7 @@ pub(crate) async fn model(settings: &mut Settings, client: &ModelClient) -> anyh
     match found.as_slice() {
         [one] => {
             output::note(&format!("using {one}, the only model found on this machine"));
-            settings.found("model", one, "found on this machine");
+            settings.model.found(one, "found on this machine");
             Ok(one.clone())
         }
         [] => Err(usage(
@@ -371,7 +309,7 @@ pub(crate) fn model_by_key(settings: &mut Settings) -> Option<String> {
         })
         .find(|(_, env, _)| keyed(env))?;
     let model = format!("{}/{default}", known.name);
-    settings.found("model", &model, &format!("because {env} is set"));
+    settings.model.found(&model, &format!("because {env} is set"));
     Some(model)
 }
 

@@ -2,20 +2,20 @@
 //! and shows what happens meanwhile.
 
 use crate::ask_terminal::{self, AskTerminal};
+use crate::clipboard;
 use crate::signals::Signals;
 use crate::view::exit::{self, Exit, ExitReason, Freshness};
 use crate::view::lines::Lines;
+use crate::view::output;
 use crate::view::plain::Plain;
 use crate::view::tally::Tally;
-use crate::view::{bridge_round, output};
-use dunnock_core::{Phase, State, apply, settled};
+use dunnock_core::{Phase, State, fold_record, settled};
 use dunnock_engine::{
     Connection, Handle, Loaded, Ports, SessionSummary, changed, load, read_memory,
 };
 use dunnock_model::{InboxState, brought};
-use dunnock_proto::{
-    Command, Decoded, Frame, Isolation, Need, Proof, Record, Sandbox, Seq, SessionId,
-};
+use dunnock_ports::fold_events;
+use dunnock_proto::{Command, Envelope, Frame, Isolation, Proof, Record, Sandbox, Seq, SessionId};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -86,36 +86,21 @@ pub(crate) struct Seen {
 impl Seen {
     /// Reads the log of the session so far.
     pub(crate) async fn read(ports: &Ports, session: &SessionId) -> anyhow::Result<Self> {
-        let Loaded { state, .. } = load(ports.log.as_ref(), session).await?;
-        let mut tally = Tally::default();
-        ports
-            .log
-            .read(session, 0, &mut |record| {
-                if let Decoded::Known(event) = record.decode() {
-                    tally.add(record.envelope.at.0, &event);
-                }
-                true
-            })
-            .await?;
+        let Loaded { state, .. } = load(ports.store.as_ref(), session).await?;
+        let add = |tally: &mut Tally, envelope: &Envelope, event| tally.add(envelope.at.0, &event);
+        let tally = fold_events(ports.store.as_ref(), session, Tally::default(), add).await?;
         Ok(Self { state, tally })
     }
 
     fn add(&mut self, record: &Record, view: &mut View) {
-        match record.decode() {
-            Decoded::Known(event) => {
-                apply(&mut self.state, &event);
-                self.tally.add(record.envelope.at.0, &event);
-                match view {
-                    View::Plain(plain) => plain.fact(&self.state, &event),
-                    View::Lines(lines) => lines.fact(&self.state, record),
-                }
-            }
-            Decoded::Unknown(why) => {
-                self.state.skip(&record.envelope.kind, &why, record.envelope.need == Need::Must);
-                if let View::Lines(lines) = view {
-                    lines.fact(&self.state, record);
-                }
-            }
+        let event = fold_record(&mut self.state, record);
+        if let Some(event) = &event {
+            self.tally.add(record.envelope.at.0, event);
+        }
+        match (view, event) {
+            (View::Plain(plain), Some(event)) => plain.fact(&self.state, &event),
+            (View::Plain(_), None) => {}
+            (View::Lines(lines), _) => lines.fact(&self.state, record),
         }
     }
 
@@ -325,7 +310,7 @@ impl Drive {
                 ) = (self.carrying, self.seen.state.awaiting_reply())
                     && before != Some(handed.step)
                 {
-                    bridge_round::copy_round(handed);
+                    clipboard::copy_round(handed);
                 }
             }
             (Frame::Delta(delta), View::Plain(plain)) => plain.delta(&delta),
@@ -350,7 +335,7 @@ impl Drive {
         // result.
         if self.seen.state.config.planner.is_some()
             && self.seen.tally.answer.trim().is_empty()
-            && let Ok(memory) = read_memory(self.ports.log.as_ref(), &self.session).await
+            && let Ok(memory) = read_memory(self.ports.store.as_ref(), &self.session).await
         {
             self.seen.tally.answer = memory.summary();
         }
@@ -378,7 +363,7 @@ impl Drive {
         {
             return;
         }
-        if let Ok(memory) = read_memory(self.ports.log.as_ref(), &self.session).await {
+        if let Ok(memory) = read_memory(self.ports.store.as_ref(), &self.session).await {
             output::aside(&output::visible(&memory.summary()));
             output::aside(&format!(
                 "(saved in {}/{})",

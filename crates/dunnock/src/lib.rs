@@ -9,6 +9,7 @@
 
 mod ask_terminal;
 mod cli;
+mod clipboard;
 mod compose;
 mod config;
 mod drive;

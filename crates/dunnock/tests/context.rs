@@ -352,7 +352,7 @@ async fn a_session_of_another_release_keeps_its_head_and_says_so() {
     let tools =
         Arc::new(dunnock_testkit::tools::ScriptedTools::new(&home.dir.path().join("traces")));
     let ports = dunnock_engine::Ports {
-        log: Arc::new(dunnock_store::Sqlite::open(&data).await.unwrap().store),
+        store: Arc::new(dunnock_store::Sqlite::open(&data).await.unwrap().store),
         model: Arc::new(old),
         tools,
         files: None,

@@ -7,7 +7,7 @@
 import type { OpenQuestion } from '../api.gen';
 import type { Answer, QuestionKind, Rule } from '../proto.gen';
 import { folded, visible, warnings } from '../text/safe';
-import { change, gist, shownArguments, title as callTitle } from './words';
+import { change, gist, inChange, isCommand, shownArguments, title as callTitle } from './words';
 
 /** Milliseconds before a key counts, so that a key meant for something else does not answer. */
 export const GUARD = 300;
@@ -59,12 +59,10 @@ function exact(asks: OpenQuestion): { lines: string[]; isChange: boolean } {
   if (!asks.call) return { lines: whole(asks.text ?? ''), isChange: false };
   const call = { tool: asks.call.tool, args: asks.call.arguments };
   const changed = change(call);
-  const isCommand = call.tool === 'shell' || call.tool === 'process_start';
   const head =
-    changed.length > 0 ? whole(callTitle(call, false)) : isCommand ? [] : whole(call.tool);
-  const edited = ['path', 'old', 'new', 'text', 'content', 'patch'];
+    changed.length > 0 ? whole(callTitle(call, false)) : isCommand(call) ? [] : whole(call.tool);
   const others = shownArguments(call).filter(
-    ([key]) => changed.length === 0 || key === null || !edited.includes(key),
+    ([key]) => changed.length === 0 || key === null || !inChange(call, key),
   );
   const lines = [
     ...head,

@@ -29,7 +29,18 @@ import type {
   EndReason,
 } from '../proto.gen';
 import { byteLength, fresh } from '../text/safe';
-import { about, cost, count, firstLine, gist, soFar, title, titleLine, usd } from './words';
+import {
+  about,
+  cost,
+  count,
+  firstLine,
+  gist,
+  isHidden,
+  soFar,
+  title,
+  titleLine,
+  usd,
+} from './words';
 
 /** How many characters of a running command's output are kept. */
 const TAIL = 64 << 10;
@@ -620,7 +631,7 @@ function answered(s: Session, e: Answered): void {
         put(s, { kind: 'text', key: named('t'), text: s.answer, live: false });
       }
       addCall(s, id, part.call, false);
-      if (!QUIET.has(part.call.tool)) last = titleLine(title(part.call, false));
+      if (!isHidden(part.call.tool)) last = titleLine(title(part.call, false));
     }
   }
   flushText();
@@ -631,12 +642,9 @@ function answered(s: Session, e: Answered): void {
   });
 }
 
-/** Calls whose content is shown elsewhere. */
-export const QUIET = new Set(['final_output', 'update_plan', 'ask_person']);
-
 /** Whether a call has a line of its own. */
 export const isShown = (call: Call) =>
-  call.harness || !QUIET.has(call.part.tool) || (call.end !== null && call.end.outcome !== 'done');
+  call.harness || !isHidden(call.part.tool) || (call.end !== null && call.end.outcome !== 'done');
 
 function finished(s: Session, e: Finished): void {
   s.questions = s.questions.filter(

@@ -5,6 +5,8 @@
 
 import type { CallPart, Outcome, Usage, Price } from '../proto.gen';
 import { oneLine } from '../text/safe';
+import { VIEWS } from '../tools.gen';
+import type { Form, Piece } from './toolView';
 
 export function took(ms: number): string {
   if (ms < 1000) return `${ms} ms`;
@@ -39,7 +41,8 @@ export function about(n: number): string {
   return `${Math.floor(n / 1_000_000)}.${Math.floor(n / 100_000) % 10}M`;
 }
 
-export const count = (n: number, what: string) => (n === 1 ? `1 ${what}` : `${n} ${what}s`);
+export const count = (n: number, what: string) =>
+  n === 1 ? `1 ${what}` : `${n} ${what.replace(/y$/, 'ie').replace(/s$/, 'se')}s`;
 
 /** Names the other files of a copy-and-paste request; empty if there is only one. */
 export const furtherParts = (parts: number) =>
@@ -73,6 +76,11 @@ export interface Callish {
   tool: string;
   args: string;
 }
+
+const views = new Map(Object.entries(VIEWS));
+
+/** Whether a call runs a command. */
+export const isCommand = (call: Callish) => views.get(call.tool)?.command ?? false;
 
 /** The arguments of a call, if they are an object. */
 export function argumentsOf(call: Callish): Args | null {
@@ -137,73 +145,44 @@ export function shownArguments(call: Callish): [string | null, string][] {
   return line === null ? named : [[null, line.replaceAll('\n', '\n> ')], ...named];
 }
 
-/** The most telling argument of a call, or all arguments if there is none. */
+/** An argument in the form that the tool's view asks for; undefined if it is something else. */
+function written(value: unknown, form: Form): string | undefined {
+  const text = wordsOf(value);
+  switch (form) {
+    case 'text':
+      return text;
+    case 'quoted':
+      return text === undefined ? undefined : JSON.stringify(text);
+    case 'json':
+      return JSON.stringify(value);
+    case 'patched_files':
+      return text === undefined ? undefined : patched(text);
+    case 'step_count':
+      return Array.isArray(value) ? count(value.length, 'step') : undefined;
+  }
+}
+
+const PATH: Piece[] = [{ before: '', arguments: ['path'], form: 'text', default: null }];
+
+/** What tells this call from others of its tool, or all arguments if there is nothing. */
 export function gist(call: Callish): string {
   const args = argumentsOf(call);
   if (!args) return call.args;
-  const text = (key: string) => wordsOf(args[key]);
-  const said = ((): string | undefined => {
-    switch (call.tool) {
-      case 'shell':
-      case 'process_start':
-        return text('command');
-      case 'process_read':
-      case 'process_stop':
-        return args.process === undefined ? undefined : JSON.stringify(args.process);
-      case 'process_write':
-        return text('text') === undefined
-          ? undefined
-          : `${JSON.stringify(args.process ?? null)} ${JSON.stringify(text('text'))}`;
-      case 'search_text':
-        return text('pattern') === undefined
-          ? undefined
-          : `${JSON.stringify(text('pattern'))}${text('path') ? ` in ${text('path')}` : ''}`;
-      case 'list_files':
-        return text('glob') ?? text('path') ?? '.';
-      case 'move_file':
-        return text('path') && text('to') ? `${text('path')} to ${text('to')}` : undefined;
-      case 'apply_patch':
-        return patched(text('patch') ?? '') || undefined;
-      case 'git_status':
-        return '';
-      case 'git_diff':
-        return [text('commit'), text('path')].filter(Boolean).join(' ');
-      case 'ask_person':
-        return text('question');
-      case 'final_output':
-        return text('answer');
-      case 'update_plan':
-        return `${Array.isArray(args.steps) ? args.steps.length : 0} steps`;
-      default:
-        return text('path');
-    }
-  })();
-  return said ?? call.args;
+  let out = '';
+  for (const piece of views.get(call.tool)?.summary ?? PATH) {
+    const text = piece.arguments.map((name) => written(args[name], piece.form)).find(Boolean);
+    if (text) out += (out ? piece.before : '') + text;
+    else if (piece.default === null) return call.args;
+    else out += piece.default;
+  }
+  return out;
 }
-
-const VERBS: Record<string, string> = {
-  view_file: 'read',
-  list_files: 'list',
-  search_text: 'search',
-  write_file: 'write',
-  insert_text: 'edit',
-  replace_text: 'edit',
-  apply_patch: 'edit',
-  delete_file: 'delete',
-  move_file: 'move',
-  git_status: 'git status',
-  git_diff: 'git diff',
-  process_start: 'start',
-  process_read: 'read process',
-  process_write: 'write to process',
-  process_stop: 'stop process',
-};
 
 /** The title of a call: what it does. */
 export function title(call: Callish, harness: boolean): string {
   if (harness) return `check ${wordsOf(argumentsOf(call)?.command) ?? call.args}`;
-  if (call.tool === 'shell') return gist(call);
-  return `${VERBS[call.tool] ?? call.tool} ${gist(call)}`.trimEnd();
+  const verb = views.get(call.tool)?.verb ?? call.tool;
+  return verb === '' ? gist(call) : `${verb} ${gist(call)}`.trimEnd();
 }
 
 /** The first line of a title, with the number of further lines. */
@@ -224,21 +203,25 @@ export function change(call: Callish): string[] {
       .split('\n')
       .map((line) => sign + line);
   };
-  switch (call.tool) {
-    case 'replace_text':
-      return [...lines('-', 'old'), ...lines('+', 'new')];
-    case 'insert_text':
-      return lines('+', 'text');
-    case 'write_file':
-      return lines('+', 'content');
-    case 'apply_patch':
-      return lines('', 'patch').filter(
-        (l) => !l.startsWith('*** Begin') && !l.startsWith('*** End'),
-      );
-    default:
-      return [];
-  }
+  // A patch has its own signs; its frame is not part of the change.
+  const frame = (line: string) => line.startsWith('*** Begin') || line.startsWith('*** End');
+  return (views.get(call.tool)?.change ?? []).flatMap(({ sign, argument }) =>
+    sign === '' ? lines(sign, argument).filter((line) => !frame(line)) : lines(sign, argument),
+  );
 }
+
+/** Whether the title or the lines of an edit already show this argument. */
+export function inChange(call: Callish, argument: string): boolean {
+  const view = views.get(call.tool);
+  return (
+    (view?.change.some((change) => change.argument === argument) ?? false) ||
+    (view?.summary.some((piece) => piece.form === 'text' && piece.arguments.join() === argument) ??
+      false)
+  );
+}
+
+/** Whether the session answers calls of this tool, so that they are not shown. */
+export const isHidden = (tool: string) => views.get(tool)?.hidden ?? false;
 
 export type Tone = 'good' | 'bad' | 'warn' | 'quiet' | 'run';
 
@@ -281,18 +264,11 @@ export function result(
     const n = (s: string) => changed.filter((l) => l.startsWith(s)).length;
     return [n('+') > 0 && `+${n('+')}`, n('-') > 0 && `−${n('-')}`].filter(Boolean).join(' ');
   }
-  if (part.tool === 'shell' || part.tool === 'process_start') return '';
+  if (isCommand(part)) return '';
+  const view = views.get(part.tool);
+  if (view?.nothing && end.shown.startsWith(view.nothing)) return view.nothing;
   const lines = end.shown.split('\n').filter((l) => l.trim() !== '').length;
-  switch (part.tool) {
-    case 'view_file':
-      return count(lines, 'line');
-    case 'search_text':
-      return end.shown.includes('no match') || lines === 0 ? 'no match' : count(lines, 'line');
-    case 'list_files':
-      return lines === 1 ? '1 entry' : `${lines} entries`;
-    default: {
-      const first = firstLine(end.shown);
-      return first.length > 40 ? `${first.slice(0, 37)}...` : first;
-    }
-  }
+  if (view?.counted) return count(lines, view.counted);
+  const first = firstLine(end.shown);
+  return first.length > 40 ? `${first.slice(0, 37)}...` : first;
 }

@@ -12,6 +12,7 @@ import {
   change,
   count,
   gist,
+  isCommand,
   outcomeWord,
   result,
   sign,
@@ -61,8 +62,7 @@ export function Output({ text, most, label }: { text: string; most?: number; lab
   );
 }
 
-const isCommand = (call: CallItem) =>
-  call.harness || call.part.tool === 'shell' || call.part.tool === 'process_start';
+const runsCommand = (call: CallItem) => call.harness || isCommand(call.part);
 
 function useBlob(session: string, hash: string | null | undefined, wanted: boolean) {
   return useQuery({
@@ -108,7 +108,7 @@ function Body({ call, session, open }: { call: CallItem; session: string; open: 
     open ||
     word === 'failed' ||
     word === 'unknown' ||
-    (isCommand(call) && (word === 'done' || word === 'interrupted'));
+    (runsCommand(call) && (word === 'done' || word === 'interrupted'));
   if (!shows) return null;
   const text = full.data ?? call.end.shown;
   if (!text.trim() || text.trim() === '(no output)')
@@ -137,12 +137,12 @@ export const Call = memo(function Call({ call, session }: { call: CallItem; sess
     ? [
         call.answer ? `you: ${visible(call.answer)}` : '',
         result(call.part, call.harness, call.end),
-        call.end.isolation && isCommand(call)
+        call.end.isolation && runsCommand(call)
           ? call.end.isolation === 'D'
             ? 'unsandboxed'
             : 'sandboxed'
           : '',
-        call.end.ms >= 100 || isCommand(call) ? took(call.end.ms) : '',
+        call.end.ms >= 100 || runsCommand(call) ? took(call.end.ms) : '',
       ]
     : [
         call.asked

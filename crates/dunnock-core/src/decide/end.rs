@@ -12,7 +12,7 @@ use std::sync::Arc;
 impl Draft<'_> {
     /// Records what follows from the current state, until nothing more follows.
     pub(super) fn settle(&mut self) {
-        if self.s.config.planner.is_some() {
+        if self.s.config.steps().drop_after_failure {
             self.drop_behind_a_failure();
         }
         match self.s.phase {
@@ -34,7 +34,7 @@ impl Draft<'_> {
         if !self.s.questions.is_empty() {
             return;
         }
-        if self.s.config.planner.is_some() && self.s.unseen == 0 {
+        if self.s.config.steps().check_each_step && self.s.unseen == 0 {
             return self.after_plan();
         }
         let checked = self.s.calls.iter().any(|c| c.harness);

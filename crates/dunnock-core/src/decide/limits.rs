@@ -62,8 +62,8 @@ impl Draft<'_> {
     pub(super) fn stalled(&mut self) -> bool {
         match (self.s.progress.same, self.s.progress.warned) {
             (0, _) | (1, true) => false,
-            // An unattended planner ends only at its limit.
-            (_, true) if self.s.config.planner.is_some() && !self.s.config.attended => false,
+            // Where the checks decide and nobody watches, only the limit ends the work.
+            (_, true) if self.s.config.steps().check_each_step && !self.s.config.attended => false,
             (_, false) => {
                 let text = "You are making no progress: the same calls gave the same results as \
                             before, and no file changed. Try something else, or say what is \

@@ -8,9 +8,7 @@
 //! Invariant: a call found in text has a known name and valid arguments, or it has a fault and
 //! never runs.
 
-pub mod bridge;
 mod forms;
-mod marks;
 pub(crate) mod plan;
 pub mod schema;
 pub mod text_calls;

@@ -7,7 +7,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
-use dunnock_core::{State, apply};
+use dunnock_core::{State, fold_record};
 use dunnock_engine::{Connection, Ports, create, submit_offline};
 use dunnock_proto::*;
 use dunnock_store::Sqlite;
@@ -55,7 +55,7 @@ async fn run() -> i32 {
             args.get(4).and_then(|n| n.parse().ok()).expect("many DIR SCENARIO SECONDS");
         return many(ports, &scenario, std::time::Duration::from_secs(seconds)).await;
     }
-    let session = match ports.log.list(None, 1).await.expect("the list reads").first() {
+    let session = match ports.store.list(None, 1).await.expect("the list reads").first() {
         Some(listed) => listed.id.clone(),
         None => match create(&ports, "/w", scenario.config.clone()).await {
             Ok(session) => session,
@@ -85,9 +85,7 @@ fn show(frame: &Frame, s: &mut State) -> Option<Event> {
                 record.envelope.kind,
                 record.chain()
             ));
-            let Decoded::Known(event) = record.decode() else { return None };
-            apply(s, &event);
-            Some(event)
+            fold_record(s, record)
         }
         Frame::Partial(Partial::Step { text, .. }) => {
             say(&format!("PARTIAL {text}"));
@@ -175,7 +173,7 @@ async fn load_only(ports: Ports, session: SessionId) -> i32 {
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
     };
     let (before, began) = (resident(), std::time::Instant::now());
-    let loaded = dunnock_engine::load(ports.log.as_ref(), &session).await.unwrap();
+    let loaded = dunnock_engine::load(ports.store.as_ref(), &session).await.unwrap();
     let took = began.elapsed();
     say(&format!("LOADED {} {} {}", loaded.state.seq, took.as_micros(), resident() - before));
     0
@@ -232,7 +230,7 @@ async fn follow(ports: Ports, session: SessionId) -> i32 {
 
 /// What `approve` does: leaves an answer and goes.
 async fn answer_once(ports: Ports, session: SessionId) -> i32 {
-    let s = dunnock_engine::load(ports.log.as_ref(), &session).await.unwrap().state;
+    let s = dunnock_engine::load(ports.store.as_ref(), &session).await.unwrap().state;
     let Some(q) = s.questions.first() else {
         say("NOTHING");
         return 2;

@@ -27,7 +27,7 @@ use restore::Plan;
 use scan::{Scan, Seen};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -124,7 +124,7 @@ impl CheckpointStore {
         }
         let name = Hash::of(root.as_os_str().as_encoded_bytes()).to_string();
         let dir = self.base.join(name.get(..32).unwrap_or(&name));
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        dunnock_private::create_folder(&dir)?;
         let own = self
             .own
             .iter()

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -96,7 +96,7 @@ pub(crate) struct Pack {
 }
 
 pub(crate) fn private_file(path: &Path) -> io::Result<File> {
-    File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    dunnock_private::options().read(true).write(true).create(true).truncate(false).open(path)
 }
 
 impl Pack {

@@ -10,7 +10,7 @@
 
 use super::journal::{FileOp, Journal, Ours, aside};
 use super::place::{Kind, Place, Rights};
-use super::{Contents, PathError, RepoPath, Root, part_name, place_error};
+use super::workspace::{Contents, PathError, RepoPath, Root, part_name, place_error};
 use dunnock_core::failpoint;
 use dunnock_proto::Hash;
 use std::cell::Cell;

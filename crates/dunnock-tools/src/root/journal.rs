@@ -2,7 +2,7 @@
 //! undoes them or cleans up.
 
 use super::place::Place;
-use super::{Root, unheard_of};
+use super::workspace::{Root, unheard_of};
 use dunnock_proto::Hash;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -104,7 +104,7 @@ impl Journal {
     ) -> io::Result<Self> {
         let mut journal =
             Self { path: folder.join(unheard_of()), root: root.to_path_buf(), locks: Vec::new() };
-        std::fs::create_dir_all(folder)?;
+        dunnock_private::create_folder(folder)?;
         journal.write(Stage::Parts, moves, made, false)?;
         Ok(journal)
     }
@@ -137,7 +137,7 @@ impl Journal {
         };
         let fresh = self.path.with_extension("new");
         let written = (|| {
-            let mut file = File::options().write(true).create_new(true).open(&fresh)?;
+            let mut file = dunnock_private::options().write(true).create_new(true).open(&fresh)?;
             file.lock()?;
             file.write_all(&serde_json::to_vec(&page)?)?;
             if lasting {

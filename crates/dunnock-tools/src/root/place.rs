@@ -89,8 +89,8 @@ impl Place {
 
 #[cfg(target_os = "linux")]
 mod by_descriptor {
-    use super::super::Root;
     use super::{File, Kind, OsStr, Path, PathBuf, io, patient};
+    use crate::root::workspace::Root;
     use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
     use rustix::io::Errno;
 
@@ -236,8 +236,8 @@ mod by_descriptor {
 /// The same by name, where there is nothing better.
 #[cfg(not(target_os = "linux"))]
 mod by_name {
-    use super::super::Root;
     use super::{File, Kind, OsStr, Path, PathBuf, io};
+    use crate::root::workspace::Root;
 
     pub(in super::super) struct Place(PathBuf);
 
@@ -247,7 +247,7 @@ mod by_name {
             path: &Path,
             made: &mut Vec<PathBuf>,
         ) -> io::Result<Self> {
-            let mut dir = root.path.clone();
+            let mut dir = root.path().to_path_buf();
             let mut so_far = PathBuf::new();
             for component in path.components() {
                 dir.push(component);
@@ -268,7 +268,7 @@ mod by_name {
             Ok(Self(dir))
         }
         pub(in super::super) fn open(root: &Root, path: &Path) -> io::Result<Self> {
-            let mut dir = root.path.clone();
+            let mut dir = root.path().to_path_buf();
             for component in path.components() {
                 dir.push(component);
                 let found = std::fs::symlink_metadata(&dir)?;

@@ -5,7 +5,7 @@ use crate::edit_common::{PlannedEdit, Refusal, change, fresh};
 use crate::root::{FileChange, PathError, RepoPath};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_core::patch::Patch;
-use dunnock_proto::{Class, Recovery};
+use dunnock_proto::{Change, Class, Form, Piece, Recovery, ToolView};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -28,6 +28,10 @@ impl Tool for ApplyPatch {
     const NAME: &'static str = "apply_patch";
     const CLASS: Class = Class::Edit;
     const RECOVERY: Recovery = Recovery::Unknown;
+    const VIEW: ToolView = ToolView {
+        change: &[Change::patch("patch")],
+        ..ToolView::new("edit", &[Piece::text(&["patch"]).form(Form::PatchedFiles)])
+    };
     const EXAMPLES: &'static [Example] = &[
         Example {
             about: "Several files",

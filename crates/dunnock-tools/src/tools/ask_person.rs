@@ -1,7 +1,7 @@
 //! `ask_person`: answered by the user, through the session.
 
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
-use dunnock_proto::{Class, Recovery, Role};
+use dunnock_proto::{Class, Piece, Recovery, Role, ToolView};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -25,6 +25,7 @@ impl Tool for AskPerson {
     const CLASS: Class = Class::Read;
     const RECOVERY: Recovery = Recovery::Repeat;
     const ROLE: Role = Role::AskPerson;
+    const VIEW: ToolView = ToolView::new("ask_person", &[Piece::text(&["question"])]);
     const EXAMPLES: &'static [Example] = &[];
 
     async fn run(self, _: ToolContext) -> ToolOutput {

@@ -3,7 +3,7 @@
 use crate::edit_common::{PlannedEdit, Refusal, change, open};
 use crate::root::FileChange;
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
-use dunnock_proto::{Class, Recovery};
+use dunnock_proto::{Class, Recovery, ToolView};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,6 +20,7 @@ impl Tool for DeleteFile {
     const NAME: &'static str = "delete_file";
     const CLASS: Class = Class::Edit;
     const RECOVERY: Recovery = Recovery::Unknown;
+    const VIEW: ToolView = ToolView::of_path("delete");
     const EXAMPLES: &'static [Example] = &[
         Example {
             about: "A file",

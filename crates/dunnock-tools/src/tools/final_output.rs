@@ -1,7 +1,7 @@
 //! `final_output`: ends the task.
 
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
-use dunnock_proto::{Class, Recovery, Role};
+use dunnock_proto::{Class, Piece, Recovery, Role, ToolView};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,6 +20,7 @@ impl Tool for FinalOutput {
     const CLASS: Class = Class::Read;
     const RECOVERY: Recovery = Recovery::Repeat;
     const ROLE: Role = Role::Final;
+    const VIEW: ToolView = ToolView::new("final_output", &[Piece::text(&["answer"])]);
     const EXAMPLES: &'static [Example] = &[];
 
     async fn run(self, _: ToolContext) -> ToolOutput {

@@ -5,7 +5,7 @@ use crate::process::{self, Program};
 use crate::root::RepoPath;
 use crate::tool::{Example, Tool, ToolContext, ToolOutput, ToolStatus};
 use dunnock_core::policy::is_secret;
-use dunnock_proto::{Class, Recovery};
+use dunnock_proto::{Class, Piece, Recovery, ToolView};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::Path;
@@ -20,6 +20,7 @@ impl Tool for GitStatus {
     const NAME: &'static str = "git_status";
     const CLASS: Class = Class::Read;
     const RECOVERY: Recovery = Recovery::Repeat;
+    const VIEW: ToolView = ToolView::new("git status", &[]);
     const EXAMPLES: &'static [Example] = &[];
 
     async fn run(self, context: ToolContext) -> ToolOutput {
@@ -62,6 +63,10 @@ impl Tool for GitDiff {
     const NAME: &'static str = "git_diff";
     const CLASS: Class = Class::Read;
     const RECOVERY: Recovery = Recovery::Repeat;
+    const VIEW: ToolView = ToolView::new(
+        "git diff",
+        &[Piece::text(&["commit"]).or(""), Piece::text(&["path"]).after(" ").or("")],
+    );
     const EXAMPLES: &'static [Example] = &[];
 
     async fn run(self, context: ToolContext) -> ToolOutput {

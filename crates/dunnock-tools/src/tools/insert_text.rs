@@ -4,7 +4,7 @@ use crate::edit::{self, Breaks, Text};
 use crate::edit_common::{PlannedEdit, Refusal, change, open};
 use crate::root::{Contents, FileChange};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
-use dunnock_proto::{Class, Recovery};
+use dunnock_proto::{Change, Class, Recovery, ToolView};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -26,6 +26,8 @@ impl Tool for InsertText {
     const NAME: &'static str = "insert_text";
     const CLASS: Class = Class::Edit;
     const RECOVERY: Recovery = Recovery::Unknown;
+    const VIEW: ToolView =
+        ToolView { change: &[Change::added("text")], ..ToolView::of_path("edit") };
     const EXAMPLES: &'static [Example] = &[
         Example {
             about: "After a line",

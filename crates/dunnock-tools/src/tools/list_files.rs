@@ -3,7 +3,7 @@
 use crate::root::RepoPath;
 use crate::tool::{Example, Tool, ToolContext, ToolOutput, blocking};
 use crate::walk::{Key, Walk};
-use dunnock_proto::{Class, Recovery};
+use dunnock_proto::{Class, Piece, Recovery, ToolView};
 use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -31,6 +31,10 @@ impl Tool for ListFiles {
     const NAME: &'static str = "list_files";
     const CLASS: Class = Class::Read;
     const RECOVERY: Recovery = Recovery::Repeat;
+    const VIEW: ToolView = ToolView {
+        counted: "entry",
+        ..ToolView::new("list", &[Piece::text(&["glob", "path"]).or(".")])
+    };
     const EXAMPLES: &'static [Example] = &[
         Example {
             about: "Everything",

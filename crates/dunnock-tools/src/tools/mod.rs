@@ -21,7 +21,7 @@ use apply_patch::ApplyPatch;
 use ask_person::AskPerson;
 use delete_file::DeleteFile;
 use dunnock_ports::ToolSpec;
-use dunnock_proto::{Class, Recovery, Role};
+use dunnock_proto::{Class, Recovery, Role, ToolView};
 use final_output::FinalOutput;
 use git_tools::{GitDiff, GitStatus};
 use insert_text::InsertText;
@@ -43,6 +43,13 @@ macro_rules! tools {
         pub fn offers() -> Vec<ToolSpec> {
             static ALL: std::sync::OnceLock<Vec<ToolSpec>> = std::sync::OnceLock::new();
             ALL.get_or_init(|| vec![$(offer::<$name>(),)*]).clone()
+        }
+
+        /// Every tool's name with the view of its calls.
+        #[must_use]
+        pub fn views() -> Vec<(&'static str, ToolView)> {
+            let view = |name, role, view| (name, ToolView { hidden: role != Role::Work, ..view });
+            vec![$(view($name::NAME, $name::ROLE, $name::VIEW),)*]
         }
 
         /// Every tool's name with its examples.

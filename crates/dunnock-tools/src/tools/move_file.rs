@@ -3,7 +3,7 @@
 use crate::edit_common::{PlannedEdit, Refusal, change, open};
 use crate::root::{FileChange, PathError, RepoPath};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
-use dunnock_proto::{Class, Recovery};
+use dunnock_proto::{Class, Piece, Recovery, ToolView};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -23,6 +23,8 @@ impl Tool for MoveFile {
     const NAME: &'static str = "move_file";
     const CLASS: Class = Class::Edit;
     const RECOVERY: Recovery = Recovery::Unknown;
+    const VIEW: ToolView =
+        ToolView::new("move", &[Piece::text(&["path"]), Piece::text(&["to"]).after(" to ")]);
     const EXAMPLES: &'static [Example] = &[
         Example {
             about: "Into a new folder",

@@ -5,7 +5,7 @@ use crate::child::Input;
 use crate::processes::Process;
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use crate::tools::shell::{Line, line_schema};
-use dunnock_proto::{Class, Recovery};
+use dunnock_proto::{Class, Form, Piece, Recovery, ToolView};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -85,11 +85,16 @@ fn said(result: Result<(Arc<Process>, &str), String>, context: &ToolContext) -> 
     text.into()
 }
 
+/// The number of a process.
+const PROCESS: Piece = Piece::text(&["process"]).form(Form::Json);
+
 impl Tool for ProcessStart {
     const NAME: &'static str = "process_start";
     const CLASS: Class = Class::Command;
     const RECOVERY: Recovery = Recovery::Unknown;
     const LEAVES_PROCESS: bool = true;
+    const VIEW: ToolView =
+        ToolView { command: true, ..ToolView::new("start", &[Piece::text(&["command"])]) };
     const EXAMPLES: &'static [Example] = &[
         Example {
             about: "A program that waits for input",
@@ -129,6 +134,7 @@ impl Tool for ProcessRead {
     const CLASS: Class = Class::Read;
     const RECOVERY: Recovery = Recovery::Repeat;
     const POLLS: bool = true;
+    const VIEW: ToolView = ToolView::new("read process", &[PROCESS]);
     const EXAMPLES: &'static [Example] = &[NONE];
 
     async fn run(self, context: ToolContext) -> ToolOutput {
@@ -147,6 +153,10 @@ impl Tool for ProcessWrite {
     const NAME: &'static str = "process_write";
     const CLASS: Class = Class::Command;
     const RECOVERY: Recovery = Recovery::Unknown;
+    const VIEW: ToolView = ToolView::new(
+        "write to process",
+        &[PROCESS, Piece::text(&["text"]).form(Form::Quoted).after(" ")],
+    );
     const EXAMPLES: &'static [Example] =
         &[Example { args: r#"{"process":1,"text":"x\n"}"#, ..NONE }];
 
@@ -172,6 +182,7 @@ impl Tool for ProcessStop {
     const NAME: &'static str = "process_stop";
     const CLASS: Class = Class::Read;
     const RECOVERY: Recovery = Recovery::Repeat;
+    const VIEW: ToolView = ToolView::new("stop process", &[PROCESS]);
     const EXAMPLES: &'static [Example] = &[NONE];
 
     async fn run(self, context: ToolContext) -> ToolOutput {

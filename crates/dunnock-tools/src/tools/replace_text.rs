@@ -4,7 +4,7 @@ use crate::edit::{self, Breaks, Edited, Text};
 use crate::edit_common::{PlannedEdit, Refusal, change, open_at};
 use crate::root::{Contents, FileChange};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
-use dunnock_proto::{Class, Recovery};
+use dunnock_proto::{Change, Class, Recovery, ToolView};
 use regex::{Captures, Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -40,6 +40,10 @@ impl Tool for ReplaceText {
     const NAME: &'static str = "replace_text";
     const CLASS: Class = Class::Edit;
     const RECOVERY: Recovery = Recovery::Unknown;
+    const VIEW: ToolView = ToolView {
+        change: &[Change::removed("old"), Change::added("new")],
+        ..ToolView::of_path("edit")
+    };
     const EXAMPLES: &'static [Example] = &[
         Example {
             about: "Once",

@@ -5,7 +5,7 @@ use crate::tool::{Example, Tool, ToolContext, ToolOutput, blocking};
 use crate::tools::list_files::glob;
 use crate::walk::{Key, Walk};
 use dunnock_core::policy::is_secret;
-use dunnock_proto::{Class, Recovery};
+use dunnock_proto::{Class, Form, Piece, Recovery, ToolView};
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
@@ -56,6 +56,17 @@ impl Tool for SearchText {
     const NAME: &'static str = "search_text";
     const CLASS: Class = Class::Read;
     const RECOVERY: Recovery = Recovery::Repeat;
+    const VIEW: ToolView = ToolView {
+        counted: "line",
+        nothing: "no match",
+        ..ToolView::new(
+            "search",
+            &[
+                Piece::text(&["pattern"]).form(Form::Quoted),
+                Piece::text(&["path"]).after(" in ").or(""),
+            ],
+        )
+    };
     const EXAMPLES: &'static [Example] = &[
         Example {
             about: "Literal text",

@@ -3,7 +3,7 @@
 use crate::process::{self, Program};
 use crate::root::{PathError, RepoPath};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
-use dunnock_proto::{Class, Recovery};
+use dunnock_proto::{Class, Piece, Recovery, ToolView};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
@@ -74,6 +74,8 @@ impl Tool for ShellCommand {
     const NAME: &'static str = "shell";
     const CLASS: Class = Class::Command;
     const RECOVERY: Recovery = Recovery::Unknown;
+    const VIEW: ToolView =
+        ToolView { command: true, ..ToolView::new("", &[Piece::text(&["command"])]) };
     const EXAMPLES: &'static [Example] = &[
         Example {
             about: "A command line",

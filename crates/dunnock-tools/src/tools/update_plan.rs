@@ -1,7 +1,7 @@
 //! `update_plan`: the list of steps that interfaces show.
 
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
-use dunnock_proto::{Class, Recovery, Role};
+use dunnock_proto::{Class, Form, Piece, Recovery, Role, ToolView};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -37,6 +37,10 @@ impl Tool for UpdatePlan {
     const CLASS: Class = Class::Read;
     const RECOVERY: Recovery = Recovery::Repeat;
     const ROLE: Role = Role::Plan;
+    const VIEW: ToolView = ToolView::new(
+        "update_plan",
+        &[Piece::text(&["steps"]).form(Form::StepCount).or("0 steps")],
+    );
     const EXAMPLES: &'static [Example] = &[];
 
     async fn run(self, _: ToolContext) -> ToolOutput {

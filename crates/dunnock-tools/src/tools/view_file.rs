@@ -3,7 +3,7 @@
 use crate::edit::Text;
 use crate::root::{PathError, RepoPath};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput, blocking};
-use dunnock_proto::{CallId, Class, Hash, Recovery, SeenFile, count};
+use dunnock_proto::{CallId, Class, Hash, Recovery, SeenFile, ToolView, count};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -39,6 +39,7 @@ impl Tool for ViewFile {
     const NAME: &'static str = "view_file";
     const CLASS: Class = Class::Read;
     const RECOVERY: Recovery = Recovery::Repeat;
+    const VIEW: ToolView = ToolView { counted: "line", ..ToolView::of_path("read") };
     const EXAMPLES: &'static [Example] = &[
         Example {
             about: "A whole file",
@@ -108,13 +109,13 @@ impl Tool for ViewFile {
 
 /// The full output of an earlier call.
 async fn output(call: CallId, context: &ToolContext) -> Result<Arc<[u8]>, String> {
-    let Some(log) = &context.log else {
+    let Some(store) = &context.store else {
         return Err("outputs of earlier calls are not stored here".into());
     };
-    let found = log.finished(&context.session, call).await.map_err(|error| error.to_string())?;
+    let found = store.finished(&context.session, call).await.map_err(|error| error.to_string())?;
     match found.map(|finished| finished.full) {
         Some(Some(hash)) => {
-            let blob = log.blob(hash).await.map_err(|error| error.to_string())?;
+            let blob = store.blob(hash).await.map_err(|error| error.to_string())?;
             blob.ok_or_else(|| format!("the output of call {call} is no longer stored"))
         }
         Some(None) => Err(format!("the output of call {call} was already shown in full")),

@@ -4,7 +4,7 @@ use crate::edit::Text;
 use crate::edit_common::{PlannedEdit, Refusal, change, fresh};
 use crate::root::{Contents, FileChange, PathError, RepoPath};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
-use dunnock_proto::{Class, Recovery, count};
+use dunnock_proto::{Change, Class, Recovery, ToolView, count};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -28,6 +28,8 @@ impl Tool for WriteFile {
     const NAME: &'static str = "write_file";
     const CLASS: Class = Class::Edit;
     const RECOVERY: Recovery = Recovery::Unknown;
+    const VIEW: ToolView =
+        ToolView { change: &[Change::added("content")], ..ToolView::of_path("write") };
     const EXAMPLES: &'static [Example] = &[
         Example {
             about: "A new file in a new folder",

@@ -2,6 +2,7 @@
 //! commands.
 
 use crate::compose;
+use crate::config::keys_table::Interface;
 use crate::config::settings::Value;
 use crate::config::{load, paths};
 use crate::view::output;
@@ -78,7 +79,7 @@ pub(crate) fn task_or_mistake(
 /// runs next.
 pub(crate) fn web_is_the_door() -> bool {
     let settings = load::settings(paths::workspace(None).ok().as_deref(), false, Vec::new());
-    settings.is_ok_and(|settings| settings.text("interface") == Some("web"))
+    settings.is_ok_and(|settings| settings.interface.value == Interface::Web)
 }
 
 pub(crate) fn config(
@@ -89,16 +90,15 @@ pub(crate) fn config(
 ) -> anyhow::Result<ExitCode> {
     let workspace = paths::workspace(cd.as_deref())?;
     let mut settings = load::settings(Some(&workspace), trust, load::given(data, Vec::new()))?;
-    if settings.text("model").is_none() {
+    if settings.model.value.is_none() {
         let _ = compose::model_by_key(&mut settings);
     }
-    if settings.text("data_dir").is_none()
+    if settings.data_dir.value.is_none()
         && let Ok(dir) = paths::data_dir(&settings)
     {
-        settings.found("data_dir", &dir.to_string_lossy(), "default");
+        settings.data_dir.found(&dir.to_string_lossy(), "default");
     }
-    for (key, value, origin) in settings.all() {
-        let about = crate::config::keys_table::KEYS.iter().find(|k| k.name == key).map(|k| k.about);
+    for (key, value, origin, about) in settings.all() {
         match (json, value) {
             (true, value) => {
                 let value = value.map(|v| match v {
@@ -111,9 +111,7 @@ pub(crate) fn config(
                 "{key} = {}  # {origin}",
                 output::one_line(&value.to_string())
             )),
-            (false, None) => {
-                output::line(&format!("# {key}: {origin} ({})", about.unwrap_or_default()))
-            }
+            (false, None) => output::line(&format!("# {key}: {origin} ({about})")),
         }
     }
     if !json {

@@ -87,7 +87,7 @@ pub(crate) async fn resume(
     planner::refuse(&settings, "a copy-and-paste session")?;
     let open = compose::open(&settings, flags.output.as_deref()).await?;
     let session = find_session(&open, id.as_deref(), &here).await?;
-    let state = load(open.ports.log.as_ref(), &session).await?.state;
+    let state = load(open.ports.store.as_ref(), &session).await?.state;
     let Some(bridge) = state.config.bridge.clone().filter(|_| state.config.model == BRIDGE_MODEL)
     else {
         let id = output::id(&session);
@@ -105,7 +105,7 @@ pub(crate) async fn resume(
             folder.display()
         )));
     }
-    paths::make_private(&folder)
+    dunnock_private::create_folder(&folder)
         .with_context(|| format!("{} cannot be created", folder.display()))?;
     let workspace = PathBuf::from(state.workspace.as_deref().unwrap_or_default());
     let mut open = open;
@@ -135,7 +135,7 @@ pub(crate) async fn copy(data: Option<PathBuf>, part: usize) -> anyhow::Result<E
     let settings = load::settings(Some(&here), false, load::given(data, Vec::new()))?;
     let open = compose::open(&settings, None).await?;
     let session = find_session(&open, None, &here).await?;
-    let state = load(open.ports.log.as_ref(), &session).await?.state;
+    let state = load(open.ports.store.as_ref(), &session).await?.state;
     let Some(handed) = state.awaiting_reply() else {
         bail!(
             "no copy-and-paste request is waiting in {}. Start: dunnock bridge new \"...\"",
@@ -149,7 +149,7 @@ pub(crate) async fn copy(data: Option<PathBuf>, part: usize) -> anyhow::Result<E
     let path = Path::new(&handed.outbox).with_file_name(outbox_name(handed.step, part - 1));
     let text = std::fs::read_to_string(&path)
         .with_context(|| format!("{} cannot be read", path.display()))?;
-    bridge_round::to_clipboard(&text)
+    crate::clipboard::to_clipboard(&text)
         .map_err(|why| anyhow::anyhow!("{why}. The file is {}", path.display()))?;
     output::note(&format!("copied part {part} of {parts} to the clipboard: {}", path.display()));
     Ok(ExitCode::SUCCESS)
@@ -180,7 +180,7 @@ async fn find_session(
     id: Option<&str>,
     workspace: &Path,
 ) -> anyhow::Result<SessionId> {
-    let log = open.ports.log.as_ref();
+    let log = open.ports.store.as_ref();
     if let Some(id) = id {
         return find::by_prefix(log, id).await;
     }
@@ -196,23 +196,22 @@ async fn find_session(
 }
 
 fn bridge(settings: &Settings, folder: &Path) -> Bridge {
-    let count = |key: &str, or: u64| settings.count(key).unwrap_or(or);
     Bridge {
         folder: folder.to_string_lossy().into_owned(),
-        timeout: count("bridge_timeout", 30),
-        output: count("bridge_output", 4_000),
-        size: count("bridge_size", 16_000),
+        timeout: settings.bridge_timeout.value.as_secs(),
+        output: settings.bridge_output.value,
+        size: settings.bridge_size.value,
     }
 }
 
 /// The folder for outboxes and inboxes: not writable by commands, and not behind a link.
 fn folder(settings: &Settings, workspace: &Path) -> anyhow::Result<PathBuf> {
-    let given = settings.text("bridge_dir").unwrap_or(".dunnock/bridge");
-    let wanted = match given {
-        inside if Path::new(inside).starts_with(".dunnock") => workspace.join(inside),
-        given => {
-            std::path::absolute(given).with_context(|| format!("{given} is not a valid folder"))?
-        }
+    let given = &settings.bridge_dir.value;
+    let wanted = if given.starts_with(".dunnock") {
+        workspace.join(given)
+    } else {
+        std::path::absolute(given)
+            .with_context(|| format!("{} is not a valid folder", given.display()))?
     };
     let own = workspace.join(".dunnock");
     let inside = |path: &Path| path.starts_with(workspace) && !path.starts_with(&own);
@@ -226,7 +225,7 @@ fn folder(settings: &Settings, workspace: &Path) -> anyhow::Result<PathBuf> {
     if inside(&wanted) {
         return Err(refused(&wanted));
     }
-    paths::make_private(&wanted)
+    dunnock_private::create_folder(&wanted)
         .with_context(|| format!("{} cannot be created", wanted.display()))?;
     let real =
         wanted.canonicalize().with_context(|| format!("{} cannot be read", wanted.display()))?;
@@ -297,7 +296,7 @@ pub(crate) fn claim(folder: &Path, session: &SessionId) -> anyhow::Result<()> {
     let failed = || format!("cannot prepare the bridge folder {}", folder.display());
     if owner != whole && (!owner.is_empty() || files(folder).next().is_some()) {
         let aside = folder.join(if owner.is_empty() { "earlier" } else { &owner });
-        paths::make_private(&aside).with_context(failed)?;
+        dunnock_private::create_folder(&aside).with_context(failed)?;
         for name in files(folder).collect::<Vec<_>>() {
             std::fs::rename(folder.join(&name), aside.join(&name)).with_context(failed)?;
         }

@@ -6,8 +6,8 @@ use crate::config::{load, paths};
 use crate::drive::Seen;
 use crate::view::output;
 use crate::view::tally::{Cost, Tally};
-use dunnock_ports::Store;
-use dunnock_proto::{Decoded, Event, SessionId, Usage};
+use dunnock_ports::{Store, fold_events};
+use dunnock_proto::{Event, SessionId, Usage};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -37,7 +37,7 @@ pub(crate) async fn show(
     session: &SessionId,
     json: bool,
 ) -> anyhow::Result<()> {
-    let log = open.ports.log.as_ref();
+    let log = open.ports.store.as_ref();
     let rows = steps(log, session).await?;
     let seen = Seen::read(&open.ports, session).await?;
     let today = open.ports.clock.now().0.div_euclid(DAY);
@@ -106,22 +106,18 @@ fn words(name: &str, cost: &Cost) -> String {
 
 /// The usage of each step and each summary.
 async fn steps(log: &dyn Store, session: &SessionId) -> anyhow::Result<Vec<(String, Cost)>> {
-    let mut rows: Vec<(String, Cost)> = Vec::new();
-    let mut tally = Tally::default();
-    let each = &mut |record: dunnock_proto::Record| {
-        if let Decoded::Known(event) = record.decode() {
-            tally.add(record.envelope.at.0, &event);
-            if let Some((name, usage)) = used(&event) {
-                let cost = tally.cost_of(usage);
-                match rows.last_mut().filter(|(last, _)| *last == name) {
-                    Some((_, sum)) => sum.and(&cost),
-                    None => rows.push((name, cost)),
-                }
+    let start = (Vec::<(String, Cost)>::new(), Tally::default());
+    let (rows, _) = fold_events(log, session, start, |(rows, tally), envelope, event| {
+        tally.add(envelope.at.0, &event);
+        if let Some((name, usage)) = used(&event) {
+            let cost = tally.cost_of(usage);
+            match rows.last_mut().filter(|(last, _)| *last == name) {
+                Some((_, sum)) => sum.and(&cost),
+                None => rows.push((name, cost)),
             }
         }
-        true
-    };
-    log.read(session, 0, each).await?;
+    })
+    .await?;
     Ok(rows)
 }
 
@@ -143,19 +139,16 @@ async fn day(log: &dyn Store, day: i64) -> anyhow::Result<Cost> {
         if row.updated.0.div_euclid(DAY) < day {
             continue;
         }
-        let mut tally = Tally::default();
-        let each = &mut |record: dunnock_proto::Record| {
-            if let Decoded::Known(event) = record.decode() {
-                tally.add(record.envelope.at.0, &event);
+        (sum, _) =
+            fold_events(log, &row.id, (sum, Tally::default()), |(sum, tally), envelope, event| {
+                tally.add(envelope.at.0, &event);
                 if let Some((_, usage)) = used(&event)
-                    && record.envelope.at.0.div_euclid(DAY) == day
+                    && envelope.at.0.div_euclid(DAY) == day
                 {
                     sum.and(&tally.cost_of(usage));
                 }
-            }
-            true
-        };
-        log.read(&row.id, 0, each).await?;
+            })
+            .await?;
     }
     Ok(sum)
 }

@@ -4,7 +4,6 @@ use crate::cli::sandbox;
 use crate::compose;
 use crate::config::{load, paths};
 use crate::view::output;
-use dunnock_ports::Catalogue as _;
 use dunnock_proto::Isolation;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -121,7 +120,7 @@ async fn store(report: &mut Report, settings: &crate::config::settings::Settings
         Err(error) => report.say(Sign::Bad, "sessions", &error.to_string()),
     }
     if let Some(checkpoints) = compose::checkpoints(settings, &dir, None) {
-        let most = settings.count("checkpoint_mb").unwrap_or(0);
+        let most = settings.checkpoint_mb.value;
         let size = output::number(checkpoints.size().div_ceil(1 << 20));
         report.say(
             Sign::Ok,

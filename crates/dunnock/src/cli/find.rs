@@ -30,11 +30,11 @@ pub(crate) async fn session(
     workspace: Option<&Path>,
 ) -> anyhow::Result<SessionId> {
     if let Some(id) = id {
-        return by_prefix(open.ports.log.as_ref(), id).await;
+        return by_prefix(open.ports.store.as_ref(), id).await;
     }
     let workspace = paths::workspace(workspace)?;
     let newest =
-        open.ports.log.list(Some(&workspace.to_string_lossy()), 1).await?.into_iter().next();
+        open.ports.store.list(Some(&workspace.to_string_lossy()), 1).await?.into_iter().next();
     newest.map(|row| row.id).with_context(|| {
         format!(
             "there is no session in {} yet. Start one: dunnock run \"...\"",

@@ -17,7 +17,7 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
         load::given(data, Vec::new()),
     )?;
     let client = compose::client(&settings)?;
-    let chosen = settings.text("model").unwrap_or_default().to_owned();
+    let chosen = settings.model.value.clone().unwrap_or_default();
     let mut any = false;
     for provider in client.providers() {
         let name = &provider.name;

@@ -47,7 +47,7 @@ pub(crate) async fn keep(
     pictures: &[Blob],
 ) -> anyhow::Result<Vec<Hash>> {
     for picture in pictures {
-        ports.log.keep(session, picture).await?;
+        ports.store.keep(session, picture).await?;
     }
     Ok(pictures.iter().map(|picture| picture.hash).collect())
 }

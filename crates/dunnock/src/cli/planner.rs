@@ -8,22 +8,19 @@ use std::path::Path;
 
 /// The default number of iterations.
 const ITERATIONS: u32 = 5;
-/// Whether the planner is enabled.
-pub(crate) fn wanted(settings: &Settings) -> bool {
-    settings.text("planner") == Some("on")
-}
 
 /// Configures a new session as a planner.
 pub(crate) fn plan(settings: &Settings, config: &mut Config, workspace: &Path, task: &str) {
-    if settings.origin("max_steps").as_deref() == Some("default") {
+    if settings.max_steps.is_default() {
         config.max_steps = ITERATIONS;
     }
-    config.planner = Some(dunnock_tools::planner(workspace, task, settings.list("planner_allow")));
+    let allow = settings.planner_allow.value.clone();
+    config.planner = Some(dunnock_tools::planner(workspace, task, allow));
 }
 
 /// Refuses `--planner` where it is not supported, instead of ignoring it.
 pub(crate) fn refuse(settings: &Settings, connection: &str) -> anyhow::Result<()> {
-    if wanted(settings) && settings.flagged("planner") {
+    if settings.planner.value && settings.planner.is_flag() {
         return Err(usage(format!(
             "--planner does not work with {connection}; use: dunnock run --planner \"...\""
         )));

@@ -12,8 +12,8 @@ use crate::view::tally::Verdict;
 use crate::view::{describe, output};
 use dunnock_core::Window;
 use dunnock_engine::past;
-use dunnock_ports::Checkpoints;
-use dunnock_proto::{Decoded, Event, SessionId};
+use dunnock_ports::{Checkpoints, fold_events};
+use dunnock_proto::{Event, SessionId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
@@ -180,15 +180,14 @@ impl Gathered {
 
 impl Receipt {
     async fn of(open: &compose::Composed, session: &SessionId) -> anyhow::Result<Self> {
-        let (events, chain) = dunnock_engine::check_chain(open.ports.log.as_ref(), session).await?;
-        let mut gathered = Gathered::default();
-        let each = &mut |record: dunnock_proto::Record| {
-            if let Decoded::Known(event) = record.decode() {
-                gathered.add(record.envelope.at, &event);
-            }
-            true
-        };
-        open.ports.log.read(session, 0, each).await?;
+        let (events, chain) =
+            dunnock_engine::check_chain(open.ports.store.as_ref(), session).await?;
+        let log = open.ports.store.as_ref();
+        let start = Gathered::default();
+        let gathered = fold_events(log, session, start, |gathered, envelope, event| {
+            gathered.add(envelope.at, &event)
+        })
+        .await?;
         let seen = Seen::read(&open.ports, session).await?;
         // A missing folder does not count as changed: what was proven stays proven.
         let there = seen
@@ -375,7 +374,7 @@ async fn changes(
 ) -> Option<Vec<Changed>> {
     let (checkpoints, s) = (open.checkpoints.as_ref()?, &seen.state);
     let (first, last, folder) = (s.first.clone()?, s.tree.clone()?, s.workspace.as_deref()?);
-    let (ours, _) = past(open.ports.log.as_ref(), session).await.ok()?.since_first();
+    let (ours, _) = past(open.ports.store.as_ref(), session).await.ok()?.since_first();
     let between: Window = (first.clone(), last.clone());
     let mine = Checkpoints::changed(checkpoints.as_ref(), folder, &between, &ours).await.ok()?;
     let all = checkpoints.compare(folder, first, last).await.ok()?;

@@ -37,7 +37,7 @@ pub(crate) async fn run(
         level: open.ports.level,
     });
     let ran = again.is_some();
-    let mut done = replay(open.ports.log.as_ref(), session, again).await?;
+    let mut done = replay(open.ports.store.as_ref(), session, again).await?;
     open.ports.tools.close(session).await;
     if let Ok(copy) = &copy
         && done.differences.is_empty()
@@ -101,7 +101,7 @@ async fn copy(
     session: &SessionId,
 ) -> Result<Box<dyn WorkspaceCopy>, String> {
     let state =
-        load(open.ports.log.as_ref(), session).await.map_err(|error| error.to_string())?.state;
+        load(open.ports.store.as_ref(), session).await.map_err(|error| error.to_string())?.state;
     let checkpoints =
         open.checkpoints.clone().ok_or("checkpoints are not supported on this system")?;
     let first = state.first.clone().ok_or("the session has no checkpoint of its files")?;
@@ -145,7 +145,7 @@ async fn files(
     session: &SessionId,
     folder: &str,
 ) -> anyhow::Result<Option<Difference>> {
-    let state = load(open.ports.log.as_ref(), session).await?.state;
+    let state = load(open.ports.store.as_ref(), session).await?.state;
     let (Some(checkpoints), Some(last), Some(workspace)) =
         (&open.checkpoints, &state.tree, &state.workspace)
     else {

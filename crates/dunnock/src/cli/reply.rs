@@ -60,7 +60,7 @@ async fn at(data: Option<PathBuf>, id: &str) -> anyhow::Result<At> {
         load::given(data, Vec::new()),
     )?;
     let open = compose::open(&settings, None).await?;
-    let session = find::by_prefix(open.ports.log.as_ref(), id).await?;
+    let session = find::by_prefix(open.ports.store.as_ref(), id).await?;
     let seen = Seen::read(&open.ports, &session).await?;
     Ok(At { settings, open, session, seen })
 }
@@ -256,7 +256,7 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
     let (mut question, mut diff) = (None, None);
     at.open
         .ports
-        .log
+        .store
         .read(&at.session, 0, &mut |record| {
             let Decoded::Known(event) = record.decode() else { return true };
             let when = output::time(record.envelope.at);
@@ -340,7 +340,7 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
     }
     lines.iter().for_each(|line| output::line(&output::visible(line)));
     if let Some(hash) = diff
-        && let Some(text) = at.open.ports.log.blob(hash).await?
+        && let Some(text) = at.open.ports.store.blob(hash).await?
     {
         output::line(&output::visible(String::from_utf8_lossy(&text).trim_end()));
     }

@@ -36,7 +36,7 @@ pub(crate) async fn run(
     paths::keeps_its_own(&workspace, &settings)?;
     let model = compose::model(&mut settings, &open.client).await?;
     let mut config = compose::config(&settings, &open.client, model, attended(flags.json))?;
-    if planner::wanted(&settings) {
+    if settings.planner.value {
         planner::plan(&settings, &mut config, &workspace, &task);
     }
     open.confine(&settings, config.sandbox);

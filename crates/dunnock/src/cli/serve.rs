@@ -53,7 +53,7 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: ServeOptions) -> anyhow::R
     let keys = Arc::new(Keys::new(password));
     let token = Token::write(&folder, at.port(), keys.token())?;
     let serving = Arc::new(ServeHost::open(workspace, flags).await?);
-    let log = serving.log();
+    let log = serving.store();
     let picks = serving.clone();
     let pool = SessionPool::new(log, Box::new(move |folder| picks.ports(folder)));
     let mut signals = Signals::new()?;
@@ -248,7 +248,7 @@ struct Token(PathBuf, String);
 
 impl Token {
     fn write(folder: &Path, port: u16, token: &str) -> anyhow::Result<Self> {
-        paths::make_private(folder)?;
+        dunnock_private::create_folder(folder)?;
         let path = folder.join(format!("serve-{port}.token"));
         let mut file = tempfile::Builder::new().prefix(".token").tempfile_in(folder)?; // created with mode 0600
         std::io::Write::write_all(&mut file, token.as_bytes())?;

@@ -23,7 +23,7 @@ pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Resul
         load::given(data, Vec::new()),
     )?;
     let mut open = compose::open(&settings, None).await?;
-    let log = open.ports.log.clone();
+    let log = open.ports.store.clone();
     let log = log.as_ref();
     match which {
         Sessions::List { here, json, most } => list(log, here, json, most).await,
@@ -134,7 +134,7 @@ fn row_json(row: &Listed) -> serde_json::Value {
 async fn show(open: &compose::Composed, id: &SessionId, json: bool) -> anyhow::Result<ExitCode> {
     let mut lines = Vec::new();
     open.ports
-        .log
+        .store
         .read(id, 0, &mut |record| {
             match json {
                 true => lines.extend(serde_json::to_string(&record)),

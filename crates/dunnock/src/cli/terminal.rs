@@ -7,7 +7,7 @@ use crate::config::{load, paths};
 use crate::host::tui_host::{StartWith, TuiHost};
 use crate::view::output;
 use dunnock_proto::Hash;
-use dunnock_tui::{App, Environment, ExitState, Keep, Notify, Theme};
+use dunnock_tui::{App, Environment, ExitState, Keep, Theme};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -53,12 +53,12 @@ pub(crate) async fn open(
         events,
         keep: Keep::new(paths::state_dir()?),
         theme: theme(&settings),
-        notify: notify(&settings),
+        notify: settings.notify.value,
         seed: dunnock_engine::Clock::random(&dunnock_engine::SystemClock),
         folder: folder_name(&workspace),
         figures: paths::text_var("DUNNOCK_FIGURES").map(PathBuf::from),
     };
-    let plain = asked.plain || settings.text("screen_reader") == Some("on");
+    let plain = asked.plain || settings.screen_reader.value;
     let trusted = asked.flags.trust || crate::config::trust::is_trusted(&workspace);
     let host = TuiHost::new(settings, workspace, trusted, tell);
     // The app draws at once; the rest appears when it is ready.
@@ -99,13 +99,5 @@ fn theme(settings: &Settings) -> Theme {
         colorfgbg: text("COLORFGBG"),
         term: text("TERM"),
     };
-    Theme::chosen(settings.text("theme").unwrap_or("auto"), &env)
-}
-
-fn notify(settings: &Settings) -> Notify {
-    match settings.text("notify") {
-        Some("osc9") => Notify::Osc9,
-        Some("off") => Notify::Off,
-        _ => Notify::Bell,
-    }
+    Theme::chosen(&settings.theme.value, &env)
 }

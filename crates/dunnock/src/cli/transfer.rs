@@ -98,7 +98,7 @@ pub(crate) async fn export(
     output: Option<PathBuf>,
     what: ExportOptions,
 ) -> anyhow::Result<ExitCode> {
-    let log = open.ports.log.as_ref();
+    let log = open.ports.store.as_ref();
     let (facts, original) = dunnock_engine::check_chain(log, session).await?;
     let mut records: Vec<Record> = Vec::new();
     let each = &mut |record: Record| {
@@ -174,11 +174,10 @@ pub(crate) async fn export(
     match output {
         None => lines.iter().for_each(|line| output::line(line)),
         Some(path) => {
-            let mut options = std::fs::OpenOptions::new();
-            options.write(true).create(true).truncate(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut file = options
+            let mut file = dunnock_private::options()
+                .write(true)
+                .create(true)
+                .truncate(true)
                 .open(&path)
                 .with_context(|| format!("{} cannot be written", path.display()))?;
             file.write_all((lines.join("\n") + "\n").as_bytes())?;
@@ -310,7 +309,7 @@ pub(crate) async fn import(
     if last != Some((first.events, first.tip)) {
         bail!("the events are not the ones that were exported; the file was changed or truncated");
     }
-    if open.ports.log.tip(&first.session).await?.is_some() {
+    if open.ports.store.tip(&first.session).await?.is_some() {
         bail!("session {} already exists here; delete it first to import this one", first.session);
     }
     let folder = match &into {
@@ -335,7 +334,7 @@ pub(crate) async fn import(
     let facts = match dunnock_engine::import(&open.ports, &session, records, blobs, arrival).await {
         Ok(facts) => facts,
         Err(error) => {
-            let gone = open.ports.log.tip(&session).await.is_ok_and(|tip| tip.is_none());
+            let gone = open.ports.store.tip(&session).await.is_ok_and(|tip| tip.is_none());
             if let Some(checkpoints) = open.ports.checkpoints.as_ref().filter(|_| gone) {
                 let _ = checkpoints.forget(&session).await;
             }
@@ -351,7 +350,7 @@ pub(crate) async fn import(
         );
     }
     if let (Some(folder), Some(checkpoints)) = (folder, &open.checkpoints) {
-        let state = dunnock_engine::load(open.ports.log.as_ref(), &session).await?.state;
+        let state = dunnock_engine::load(open.ports.store.as_ref(), &session).await?.state;
         let last = state
             .tree
             .filter(|tree| first.trees.contains(tree))

@@ -11,6 +11,7 @@ use anyhow::{Context as _, bail};
 use dunnock_core::{FileHistory, UndoTarget};
 use dunnock_engine::{Connection, RewindError, go_back, past};
 use dunnock_ports::RestorePlan as Way;
+use dunnock_ports::fold_events;
 use dunnock_proto::{Command, Decoded, Event, Frame, RewindTo, Scope, Seq, SessionId, Tree};
 use dunnock_tools::{CheckpointStore, DiffView, Preview};
 use similar::TextDiff;
@@ -44,7 +45,7 @@ impl SessionHistory {
 
     pub(crate) async fn of(open: compose::Composed, session: SessionId) -> anyhow::Result<Self> {
         let seen = Seen::read(&open.ports, &session).await?;
-        let past = past(open.ports.log.as_ref(), &session).await?;
+        let past = past(open.ports.store.as_ref(), &session).await?;
         Ok(Self { open, session, seen, past })
     }
 
@@ -198,9 +199,9 @@ pub(crate) async fn points(at: &SessionHistory) -> Vec<dunnock_tui::RewindPoint>
 
 /// A title for each step: its last call, or else the start of its text.
 async fn titles(at: &SessionHistory) -> std::collections::BTreeMap<u32, String> {
-    let mut titles = std::collections::BTreeMap::new();
-    let each = &mut |record: dunnock_proto::Record| {
-        if let Decoded::Known(Event::Answered(e)) = record.decode() {
+    type Titles = std::collections::BTreeMap<u32, String>;
+    let add = |titles: &mut Titles, _: &dunnock_proto::Envelope, event| {
+        if let Event::Answered(e) = event {
             let last = dunnock_proto::Part::calls(&e.parts).last();
             let did = last.map(|part| {
                 format!(
@@ -220,10 +221,9 @@ async fn titles(at: &SessionHistory) -> std::collections::BTreeMap<u32, String> 
             };
             titles.insert(e.step.0, did.unwrap_or_else(said));
         }
-        true
     };
-    let _ = at.open.ports.log.read(&at.session, 0, each).await;
-    titles
+    let log = at.open.ports.store.as_ref();
+    fold_events(log, &at.session, Titles::new(), add).await.unwrap_or_default()
 }
 
 pub(crate) async fn rewind(

@@ -2,6 +2,12 @@
 
 use dunnock_proto::{Budget, Price};
 
+/// An amount of money, in millionths of a US dollar.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Money {
+    pub(crate) micros: u64,
+}
+
 /// Parses an amount of money, such as `20usd`, and nothing else.
 pub(crate) fn money(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not an amount of money; write 20usd");

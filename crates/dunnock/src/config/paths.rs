@@ -3,9 +3,9 @@
 use crate::config::settings::Settings;
 use crate::view::exit::usage;
 use anyhow::Context as _;
-use dunnock_ports::StoreError;
-use dunnock_store::Sqlite;
+use dunnock_ports::{Store, StoreError};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// An environment variable that is set and not empty.
 pub(crate) fn var(name: &str) -> Option<PathBuf> {
@@ -48,20 +48,11 @@ pub(crate) fn state_dir() -> anyhow::Result<PathBuf> {
     user_folder("XDG_STATE_HOME", ".local/state")
 }
 
-/// Creates a folder that only this user can access.
-pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
-    let mut maker = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut maker, 0o700);
-    maker.recursive(true).create(folder)
-}
-
 /// Where sessions are stored: as configured, or `$XDG_DATA_HOME/dunnock`.
 pub(crate) fn data_dir(settings: &Settings) -> anyhow::Result<PathBuf> {
-    match settings.text("data_dir") {
-        Some(dir) => {
-            std::path::absolute(dir).with_context(|| format!("{dir} is not a valid folder"))
-        }
+    match &settings.data_dir.value {
+        Some(dir) => std::path::absolute(dir)
+            .with_context(|| format!("{} is not a valid folder", dir.display())),
         None => user_folder("XDG_DATA_HOME", ".local/share"),
     }
 }
@@ -142,8 +133,8 @@ pub(crate) fn own_files(data: &Path, output: Option<&Path>) -> Vec<PathBuf> {
 }
 
 /// Opens the store, and reports it if the store had to be rebuilt.
-pub(crate) async fn open(dir: &Path) -> anyhow::Result<Sqlite> {
-    let opened = Sqlite::open(dir).await.map_err(|error| match error {
+pub(crate) async fn open(dir: &Path) -> anyhow::Result<Arc<dyn Store>> {
+    let opened = dunnock_compose::open_store(dir).await.map_err(|error| match error {
         StoreError::Full(_) => {
             anyhow::anyhow!(
                 "sessions in {} cannot be opened: the disk is full. Free some space and try again",

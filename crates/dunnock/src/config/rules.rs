@@ -59,21 +59,10 @@ pub(crate) fn save(rules: &Rules) -> anyhow::Result<()> {
     write(&path, &text).with_context(|| format!("{} cannot be written", path.display()))
 }
 
-/// Writes one of the user's files atomically, readable only by them.
+/// Writes one of the user's files, readable only by them.
 pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    use std::io::Write as _;
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let part = path.with_extension(format!("part-{}", std::process::id()));
-    let mut options = std::fs::File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let _ = std::fs::remove_file(&part);
-    let mut file = options.open(&part)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(part, path)
+    dunnock_private::create_folder(path.parent().unwrap_or(Path::new(".")))?;
+    dunnock_private::replace(path, text.as_bytes())
 }
 
 /// A rule as typed, and what it grants.
@@ -121,13 +110,9 @@ pub(crate) fn revoke(rule: &Rule, allows: bool) -> anyhow::Result<()> {
 /// written back.
 pub(crate) fn alone() -> anyhow::Result<std::fs::File> {
     let path = file()?.with_extension("lock");
-    std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-    let mut options = std::fs::File::options();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let lock =
-        options.open(&path).with_context(|| format!("{} cannot be opened", path.display()))?;
+    dunnock_private::create_folder(path.parent().unwrap_or(Path::new(".")))?;
+    let lock = dunnock_private::open_append(&path)
+        .with_context(|| format!("{} cannot be opened", path.display()))?;
     lock.lock()?;
     Ok(lock)
 }

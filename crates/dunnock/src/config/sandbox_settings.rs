@@ -1,10 +1,11 @@
 //! The sandbox as the settings describe it.
 
 #[cfg(target_os = "linux")]
+use crate::config::keys_table::Edits;
+#[cfg(target_os = "linux")]
 use crate::config::paths;
 use crate::config::settings::Settings;
 use crate::view::exit::usage;
-use dunnock_proto::Isolation;
 #[cfg(target_os = "linux")]
 use std::path::PathBuf;
 
@@ -19,36 +20,31 @@ pub(crate) fn layout(settings: &Settings, data: &std::path::Path) -> dunnock_san
         Some(real(paths::runtime_dir(&data))),
     ];
     let own: Vec<PathBuf> = own.into_iter().flatten().collect();
-    let listed = |key: &str| {
-        settings.list(key).into_iter().map(|path| real(path.into())).collect::<Vec<_>>()
-    };
     dunnock_sandbox::Layout {
-        readable: listed("sandbox_read"),
-        writable: listed("sandbox_write").into_iter().filter(|path| path.is_dir()).collect(),
+        readable: settings.sandbox_read.value.iter().cloned().map(real).collect(),
+        writable: settings
+            .sandbox_write
+            .value
+            .iter()
+            .cloned()
+            .map(real)
+            .filter(|path| path.is_dir())
+            .collect(),
         denied: {
             let denied = denied(settings).unwrap_or_else(|_| globset::GlobSet::empty());
             Box::new(move |path| denied.is_match(path))
         },
-        writes: settings.text("edits") != Some("tools-only"),
+        writes: settings.edits.value == Edits::Any,
         ..dunnock_tools::layout(&data, &own)
-    }
-}
-
-/// The best level that the settings allow.
-pub(crate) fn best(settings: &Settings) -> Isolation {
-    match settings.text("sandbox_level") {
-        Some("B") => Isolation::B,
-        Some("C") => Isolation::C,
-        _ => Isolation::A,
     }
 }
 
 /// Files that no tool may access.
 pub(crate) fn denied(settings: &Settings) -> anyhow::Result<globset::GlobSet> {
     let mut set = globset::GlobSetBuilder::new();
-    for text in settings.list("deny_paths") {
+    for text in &settings.deny_paths.value {
         let glob =
-            globset::Glob::new(&text).map_err(|error| usage(format!("deny_paths: {error}")))?;
+            globset::Glob::new(text).map_err(|error| usage(format!("deny_paths: {error}")))?;
         set.add(glob);
     }
     Ok(set.build()?)

@@ -4,15 +4,16 @@
 //! Invariant: every value knows its origin; the error for an invalid value names it and its line.
 //! Invariant: an untrusted project can only make settings stricter.
 
-use crate::config::keys_table::{KEYS, Key, Kind, PROVIDER, Untrusted};
-use crate::config::money::{budget, money, price};
+pub(crate) use crate::config::keys_table::Settings;
+pub(crate) use crate::config::setting::Value;
+
+use crate::config::keys_table::ProviderSettings;
+use crate::config::setting::{Key, Kind, Origin, Untrusted, check};
 use crate::view::exit::usage;
 use anyhow::{Context as _, bail};
-use dunnock_model::{KNOWN, Known, Provider, Quirks, Wire};
-use dunnock_proto::{Budget, Isolation, Mode, Price, Sandbox};
-use secrecy::SecretString;
-use std::collections::BTreeMap;
-use std::fmt;
+use dunnock_model::KNOWN;
+use dunnock_proto::Price;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
@@ -24,53 +25,6 @@ const NOT_SETTINGS: &[&str] = &[
     "DUNNOCK_FAIL_LIST",
     "DUNNOCK_BLESS",
 ];
-
-/// Where a value comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Origin {
-    Default,
-    File(PathBuf, usize),
-    Env(String),
-    Flag(&'static str),
-    Found(String),
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => f.write_str("default"),
-            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
-            Self::Env(name) => f.write_str(name),
-            Self::Flag(name) => write!(f, "--{name}"),
-            Self::Found(why) => f.write_str(why),
-        }
-    }
-}
-
-/// A value as it was given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Value {
-    Text(String),
-    List(Vec<String>),
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(text) if text.parse::<u64>().is_ok() => f.write_str(text),
-            Self::Text(text) => write!(f, "{text:?}"),
-            Self::List(all) => write!(f, "{all:?}"),
-        }
-    }
-}
-
-/// All settings.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Settings {
-    values: BTreeMap<String, (Value, Origin)>,
-    /// What was ignored, and why.
-    pub(crate) notes: Vec<String>,
-}
 
 /// Where settings are read from. The environment is passed in so that tests can supply their own.
 #[derive(Debug, Default)]
@@ -84,45 +38,15 @@ pub(crate) struct Sources {
 
 impl Settings {
     pub(crate) fn load(sources: &Sources) -> anyhow::Result<Self> {
-        let mut settings = Self::default();
-        for key in KEYS {
+        let mut settings = Self::unset()?;
+        for key in Self::KEYS {
             if let Some(default) = key.default {
-                settings
-                    .values
-                    .insert(key.name.into(), (Value::Text(default.into()), Origin::Default));
+                settings.set(key, Value::Text(default.into()), Origin::Default)?;
             }
         }
         for known in KNOWN {
-            let name = |key: &str| format!("providers.{}.{key}", known.name);
-            let mut set = |key: &str, value: &str| {
-                settings.values.insert(name(key), (Value::Text(value.into()), Origin::Default));
-            };
-            set("wire", &known.wire.to_string());
-            set("base_url", known.base_url);
-            if let Some(env) = known.key_env {
-                set("api_key_env", env);
-            }
-            if known.auth != known.wire.auth() {
-                set("auth", &known.auth.to_string());
-            }
-            if let Some(most) = known.max_output {
-                set("max_output", &most.to_string());
-            }
-            let quirks = known.quirks;
-            for (key, on) in [
-                ("merge", quirks.merge),
-                ("echo", quirks.echo),
-                ("sealed", quirks.sealed),
-                ("signed", quirks.signed),
-                ("new_limit", quirks.new_limit),
-            ] {
-                if on {
-                    set(key, "on");
-                }
-            }
-            if quirks.no_usage {
-                set("usage", "off");
-            }
+            let provider = ProviderSettings::built_in(known)?;
+            settings.provider_settings.insert(known.name.into(), provider);
         }
         if let Some(path) = &sources.user {
             settings.read_file(path, true, false)?;
@@ -135,13 +59,11 @@ impl Settings {
         }
         for (name, value) in &sources.flags {
             let flag = Origin::Flag(name);
-            let key = KEYS
-                .iter()
-                .find(|k| k.name.replace('_', "-") == *name)
+            let key = find(Self::KEYS, &name.replace('-', "_"))
                 .with_context(|| format!("no key {name}"))?;
             let value =
                 check(key.kind, value.clone()).map_err(|why| usage(format!("{flag}: {why}")))?;
-            settings.values.insert(key.name.into(), (value, flag));
+            settings.set(key, value, flag)?;
         }
         Ok(settings)
     }
@@ -167,7 +89,7 @@ impl Settings {
                 self.read_providers(path, value.get_ref(), &line_of, trusted)?;
                 continue;
             }
-            let Some(key) = KEYS.iter().find(|k| k.name == name.get_ref().as_ref()) else {
+            let Some(key) = find(Self::KEYS, name.get_ref()) else {
                 if !trusted {
                     // A setting unknown to this release must not prevent work in an untrusted
                     // folder.
@@ -178,7 +100,7 @@ impl Settings {
                     "{}:{line}: there is no setting {:?}{}",
                     path.display(),
                     name.get_ref(),
-                    near(name.get_ref(), KEYS)
+                    near(name.get_ref(), Self::KEYS)
                 );
             };
             let value = plain(value.get_ref())
@@ -191,9 +113,9 @@ impl Settings {
                 ));
                 continue;
             }
-            let old = self.values.get(key.name).map(|(v, _)| v.clone());
-            if trusted || tightens(key, old.as_ref(), &value) {
-                self.values.insert(key.name.into(), (value, Origin::File(path.into(), line)));
+            let old = self.rows().find(|(row, ..)| row.name == key.name);
+            if trusted || tightens(key, old.and_then(|(_, old, _)| old), &value) {
+                self.set(key, value, Origin::File(path.into(), line))?;
             } else {
                 self.ignored(path, line, key.name);
             }
@@ -230,8 +152,8 @@ impl Settings {
             };
             for (field, value) in fields {
                 let line = line_of(field.span().start);
-                let Some(key) = PROVIDER.iter().find(|k| k.name == field.get_ref().as_ref()) else {
-                    let near = near(field.get_ref(), PROVIDER);
+                let Some(key) = find(ProviderSettings::KEYS, field.get_ref()) else {
+                    let near = near(field.get_ref(), ProviderSettings::KEYS);
                     bail!(
                         "{}:{line}: a provider has no setting {:?}{near}",
                         path.display(),
@@ -242,12 +164,11 @@ impl Settings {
                     plain(value.get_ref()).and_then(|v| check(key.kind, v)).map_err(|why| {
                         anyhow::anyhow!("{}:{line}: {}: {why}", path.display(), key.name)
                     })?;
-                let full = format!("providers.{}.{}", name.get_ref(), key.name);
-                match trusted {
-                    true => {
-                        drop(self.values.insert(full, (value, Origin::File(path.into(), line))))
-                    }
-                    false => self.ignored(path, line, &full),
+                if trusted {
+                    self.set_provider(name.get_ref(), key, value, Origin::File(path.into(), line))?;
+                } else {
+                    let full = format!("providers.{}.{}", name.get_ref(), key.name);
+                    self.ignored(path, line, &full);
                 }
             }
         }
@@ -261,12 +182,12 @@ impl Settings {
         }
         let words: Vec<String> = rest.split("__").map(str::to_lowercase).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let (key, full) = match words.as_slice() {
-            ["providers", name, field] => {
-                (PROVIDER.iter().find(|k| k.name == *field), format!("providers.{name}.{field}"))
+        let (provider, key) = match words.as_slice() {
+            ["providers", provider, field] => {
+                (Some(*provider), find(ProviderSettings::KEYS, field))
             }
-            [key] => (KEYS.iter().find(|k| k.name == *key), (*key).to_owned()),
-            _ => (None, String::new()),
+            [key] => (None, find(Self::KEYS, key)),
+            _ => (None, None),
         };
         let Some(key) = key else {
             self.notes.push(format!("{name} is not a setting and was ignored"));
@@ -274,169 +195,50 @@ impl Settings {
         };
         let value = check(key.kind, Value::Text(value.into()))
             .map_err(|why| anyhow::anyhow!("{name}: {why}"))?;
-        self.values.insert(full, (value, Origin::Env(name.into())));
-        Ok(())
-    }
-
-    /// Sets a value that was detected, not configured.
-    pub(crate) fn found(&mut self, key: &str, value: &str, why: &str) {
-        self.values.insert(key.into(), (Value::Text(value.into()), Origin::Found(why.into())));
-    }
-
-    /// All settings, in the order of the table, providers last.
-    pub(crate) fn all(&self) -> Vec<(String, Option<&Value>, String)> {
-        let mut rows: Vec<(String, Option<&Value>, String)> = Vec::new();
-        for key in KEYS {
-            let set = self.values.get(key.name);
-            let origin = set.map_or_else(|| "not set".to_owned(), |(_, o)| o.to_string());
-            rows.push((key.name.into(), set.map(|(v, _)| v), origin));
-        }
-        let providers = self.values.iter().filter(|(k, _)| k.starts_with("providers."));
-        rows.extend(providers.map(|(k, (v, o))| (k.clone(), Some(v), o.to_string())));
-        rows
-    }
-
-    pub(crate) fn origin(&self, key: &str) -> Option<String> {
-        self.values.get(key).map(|(_, origin)| origin.to_string())
-    }
-
-    pub(crate) fn text(&self, key: &str) -> Option<&str> {
-        match self.values.get(key) {
-            Some((Value::Text(text), _)) => Some(text),
-            Some((Value::List(_), _)) | None => None,
+        let origin = Origin::Env(name.into());
+        match provider {
+            Some(provider) => self.set_provider(provider, key, value, origin),
+            None => self.set(key, value, origin),
         }
     }
 
-    /// Whether the value was given on this command line.
-    pub(crate) fn flagged(&self, key: &str) -> bool {
-        self.values.get(key).is_some_and(|(_, origin)| matches!(origin, Origin::Flag(_)))
+    fn set_provider(
+        &mut self,
+        name: &str,
+        key: &Key,
+        value: Value,
+        origin: Origin,
+    ) -> anyhow::Result<()> {
+        let provider = match self.provider_settings.entry(name.into()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(ProviderSettings::unset()?),
+        };
+        provider.set(key, value, origin)
     }
 
-    pub(crate) fn count(&self, key: &str) -> Option<u64> {
-        self.text(key).and_then(|t| t.parse().ok())
-    }
-
-    pub(crate) fn list(&self, key: &str) -> Vec<String> {
-        match self.values.get(key) {
-            Some((Value::List(all), _)) => all.clone(),
-            Some((Value::Text(_), _)) | None => Vec::new(),
-        }
-    }
-
-    pub(crate) fn mode(&self) -> Mode {
-        match self.text("approve") {
-            Some("read") => Mode::Read,
-            Some("ask") => Mode::Ask,
-            Some("edits") => Mode::Edits,
-            Some("all") => Mode::All,
-            _ => Mode::Auto,
-        }
-    }
-
-    pub(crate) fn sandbox(&self) -> Sandbox {
-        self.text("sandbox").and_then(|t| sandbox(t).ok()).unwrap_or(Sandbox::Auto)
-    }
-
-    /// Daily budget of all sessions, in millionths of a US dollar.
-    pub(crate) fn budget_day(&self) -> Option<u64> {
-        self.text("budget_day").and_then(|t| money(t).ok())
+    /// All settings, in the order of the table, providers last: name, value, origin, meaning.
+    pub(crate) fn all(&self) -> Vec<(String, Option<&Value>, String, &'static str)> {
+        let own = self.rows().map(|(key, value, origin)| (key.name.to_owned(), key, value, origin));
+        let providers = self.provider_rows().into_iter().map(|(name, key, value, origin)| {
+            (format!("providers.{name}.{}", key.name), key, Some(value), origin)
+        });
+        let rows = own.chain(providers);
+        rows.map(|(name, key, value, origin)| (name, value, origin.to_string(), key.about))
+            .collect()
     }
 
     /// The configured price of a model: its own entry, or else that of its provider.
-    pub(crate) fn price(&self, model: &str) -> Option<Price> {
-        let rows: Vec<(String, Price)> =
-            self.list("price").iter().filter_map(|row| price(row).ok()).collect();
+    pub(crate) fn price_of(&self, model: &str) -> Option<Price> {
         let all = model.split_once('/').map(|(provider, _)| format!("{provider}/*"));
+        let rows = &self.price.value;
         let named =
             |name: &str| rows.iter().rfind(|(known, _)| known == name).map(|(_, price)| *price);
         named(model).or_else(|| named(&all?))
     }
+}
 
-    pub(crate) fn budget(&self) -> Budget {
-        self.text("budget").and_then(|t| budget(t).ok()).unwrap_or_default()
-    }
-
-    /// The usable providers, with their keys from `env`, and the unusable ones with the reason.
-    pub(crate) fn providers(
-        &self,
-        env: &dyn Fn(&str) -> Option<String>,
-    ) -> (Vec<Provider>, Vec<(String, String)>) {
-        let mut names: Vec<&str> = KNOWN.iter().map(|k| k.name).collect();
-        let configured =
-            self.values.keys().filter_map(|k| k.strip_prefix("providers.")?.rsplit_once('.'));
-        for (name, _) in configured {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        let (mut usable, mut unusable) = (Vec::new(), Vec::new());
-        for name in names {
-            match self.provider(name, env) {
-                Ok(provider) => usable.push(provider),
-                Err(why) => unusable.push((name.to_owned(), why)),
-            }
-        }
-        (usable, unusable)
-    }
-
-    fn provider(
-        &self,
-        name: &str,
-        env: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Provider, String> {
-        let field = |key: &str| self.text(&format!("providers.{name}.{key}")).map(str::to_owned);
-        let wire: Wire = field("wire")
-            .as_deref()
-            .unwrap_or("chat")
-            .parse()
-            .map_err(|why| format!("providers.{name}.wire: {why}"))?;
-        let given = |key: &str| {
-            let set = self.values.get(&format!("providers.{name}.{key}"));
-            set.is_some_and(|(_, origin)| *origin != Origin::Default)
-        };
-        let known = KNOWN.iter().find(|known| known.name == name);
-        let elsewhere =
-            known.and_then(|known| known.elsewhere).filter(|_| given("base_url") && !given("wire"));
-        let wire = elsewhere.unwrap_or(wire);
-        let base_url = field("base_url").ok_or_else(|| {
-            format!("the provider {name} has no address. Set providers.{name}.base_url, for instance \"http://127.0.0.1:8080/v1\"")
-        })?;
-        let base_url = Known::filled(&base_url, env).ok_or_else(|| {
-            let variable = base_url.split(['{', '}']).nth(1).unwrap_or_default();
-            format!("the provider {name} has no address. Set {variable}")
-        })?;
-        let key_env = field("api_key_env");
-        let key =
-            key_env.as_deref().and_then(env).map(|k| k.trim().to_owned()).filter(|k| !k.is_empty());
-        let count = |key: &str| field(key).and_then(|n| n.parse().ok());
-        let on =
-            |key: &str| field(key).as_deref() == Some("on") && (elsewhere.is_none() || given(key));
-        let body = field("body");
-        if let Some(body) = &body {
-            serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(body)
-                .map_err(|why| format!("providers.{name}.body is not a JSON object: {why}"))?;
-        }
-        Ok(Provider {
-            name: name.to_owned(),
-            wire,
-            base_url,
-            key_env,
-            key: key.map(SecretString::from),
-            auth: field("auth").and_then(|a| a.parse().ok()).unwrap_or_else(|| wire.auth()),
-            dialect: field("dialect").and_then(|d| d.parse().ok()),
-            window: count("window"),
-            max_output: count("max_output"),
-            body,
-            quirks: Quirks {
-                merge: on("merge"),
-                echo: on("echo"),
-                sealed: on("sealed"),
-                no_usage: field("usage").as_deref() == Some("off"),
-                signed: on("signed"),
-                new_limit: on("new_limit"),
-            },
-        })
-    }
+fn find(keys: &'static [Key], name: &str) -> Option<&'static Key> {
+    keys.iter().find(|key| key.name == name)
 }
 
 /// Reads a regular file of limited size. In an untrusted repository, links, pipes and devices are
@@ -478,69 +280,6 @@ fn plain(value: &DeValue<'_>) -> Result<Value, String> {
     }
 }
 
-/// Validates a value and returns it in the form in which it is stored.
-fn check(kind: Kind, value: Value) -> Result<Value, String> {
-    let text = match (kind, value) {
-        (Kind::List, Value::Text(one)) => return Ok(Value::List(vec![one])),
-        (Kind::List, list @ Value::List(_)) => return Ok(list),
-        (Kind::Prices, value) => {
-            let all = match value {
-                Value::Text(one) => vec![one],
-                Value::List(all) => all,
-            };
-            all.iter().try_for_each(|row| price(row).map(drop))?;
-            return Ok(Value::List(all));
-        }
-        (_, Value::List(_)) => return Err("expected one value, not a list".into()),
-        (_, Value::Text(text)) => text,
-    };
-    match kind {
-        Kind::Text | Kind::List if text.is_empty() => Err("it is empty".into()),
-        Kind::Variable => {
-            let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-                && !text.starts_with(|c: char| c.is_ascii_digit());
-            // The value may be the key itself, so the error does not repeat it.
-            match plain {
-                true => Ok(()),
-                false => Err("it must be the name of an environment variable with the key, not \
-                              the key itself"
-                    .into()),
-            }
-        }
-        Kind::Text | Kind::List | Kind::Prices => Ok(()),
-        Kind::Model => match text.split_once('/') {
-            Some((provider, model)) if !provider.is_empty() && !model.is_empty() => Ok(()),
-            Some(_) | None => Err(format!(
-                "{text:?} is not a model; write provider/model, as \"dunnock models list\" shows \
-                 them"
-            )),
-        },
-        Kind::Choice(words) if words.contains(&text.as_str()) => Ok(()),
-        Kind::Choice(words) => Err(format!("{text:?} is not one of {}", words.join(", "))),
-        Kind::Count(least, most) => match text.parse::<u64>() {
-            Ok(n) if (least..=most).contains(&n) => Ok(()),
-            Ok(_) | Err(_) => Err(format!("{text:?} is not a number from {least} to {most}")),
-        },
-        Kind::Budget => budget(&text).map(drop),
-        Kind::Money => money(&text).map(drop),
-        Kind::Sandbox => sandbox(&text).map(drop),
-    }?;
-    Ok(Value::Text(text))
-}
-
-fn sandbox(text: &str) -> Result<Sandbox, String> {
-    match text {
-        "auto" => Ok(Sandbox::Auto),
-        "off" => Ok(Sandbox::Off),
-        "require" | "require=C" => Ok(Sandbox::Require(Isolation::C)),
-        "require=A" => Ok(Sandbox::Require(Isolation::A)),
-        "require=B" => Ok(Sandbox::Require(Isolation::B)),
-        _ => Err(format!(
-            "{text:?} is not one of auto, off, require, require=A, require=B, require=C"
-        )),
-    }
-}
-
 fn tightens(key: &Key, old: Option<&Value>, new: &Value) -> bool {
     let number = |v: &Value| match v {
         Value::Text(text) => text.parse::<u64>().ok(),
@@ -560,6 +299,8 @@ fn tightens(key: &Key, old: Option<&Value>, new: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dunnock_model::{Known, Quirks, Wire};
+    use dunnock_proto::Mode;
 
     fn load(
         user: &str,
@@ -597,10 +338,7 @@ mod tests {
         )
         .unwrap();
         let origin = |key: &str| s.all().into_iter().find(|(k, ..)| k == key).unwrap().2;
-        assert_eq!(
-            (s.count("max_steps"), origin("max_steps").as_str()),
-            (Some(8), "DUNNOCK_MAX_STEPS")
-        );
+        assert_eq!((s.max_steps.value, origin("max_steps").as_str()), (8, "DUNNOCK_MAX_STEPS"));
         assert!(origin("model").ends_with("user.toml:2"), "{}", origin("model"));
         assert!(origin("providers.a.base_url").ends_with("user.toml:4"));
         assert_eq!(
@@ -718,19 +456,43 @@ mod tests {
     #[test]
     fn an_untrusted_project_only_tightens() {
         let project = "approve = \"all\"\nmax_steps = 5\nverify = \"curl evil\"\nmodel = \"a/b\"\n[providers.openai]\nbase_url = \"http://evil\"\n";
+        let openai = |s: &Settings| s.provider_settings["openai"].base_url.value.clone();
         let s = load("", Some((project, false)), &[], &[]).unwrap();
-        assert_eq!(
-            (s.mode(), s.count("max_steps"), s.list("verify").len()),
-            (Mode::Auto, Some(5), 0)
-        );
-        assert_eq!(s.text("providers.openai.base_url"), Some("https://api.openai.com/v1"));
+        assert_eq!((s.approve.value, s.max_steps.value, s.verify.value.len()), (Mode::Auto, 5, 0));
+        assert_eq!(openai(&s).as_deref(), Some("https://api.openai.com/v1"));
         assert_eq!(s.notes.len(), 4, "{:?}", s.notes);
         let s = load("", Some(("approve = \"ask\"\nmax_steps = 5000\n", false)), &[], &[]).unwrap();
-        assert_eq!((s.mode(), s.count("max_steps")), (Mode::Ask, Some(200)));
+        assert_eq!((s.approve.value, s.max_steps.value), (Mode::Ask, 200));
         let s = load("", Some((project, true)), &[], &[]).unwrap();
-        assert_eq!(
-            (s.mode(), s.text("providers.openai.base_url")),
-            (Mode::All, Some("http://evil"))
-        );
+        assert_eq!((s.approve.value, openai(&s).as_deref()), (Mode::All, Some("http://evil")));
+    }
+
+    /// A kind validates a value before its type parses it, so the type must parse whatever the kind
+    /// accepts.
+    #[test]
+    fn every_allowed_value_has_the_type_of_its_row() {
+        let allowed = |key: &Key| match key.kind {
+            Kind::Choice(words) => words.iter().map(|&word| word.to_owned()).collect(),
+            Kind::Count(least, most) => vec![least.to_string(), most.to_string()],
+            Kind::Budget => vec!["2usd, 200ktok".into()],
+            Kind::Money => vec!["20usd".into()],
+            Kind::Prices => vec!["a/b: 1 in, 2 out".into()],
+            Kind::Sandbox => vec!["require=B".into()],
+            Kind::Text | Kind::Model | Kind::List | Kind::Variable => vec!["a/b".into()],
+        };
+        let mut s = load("", None, &[], &[]).unwrap();
+        for key in Settings::KEYS {
+            for text in allowed(key) {
+                let value = check(key.kind, Value::Text(text)).unwrap();
+                s.set(key, value, Origin::Env("E".into())).unwrap();
+            }
+        }
+        for key in ProviderSettings::KEYS {
+            for text in allowed(key) {
+                s.set_provider("p", key, Value::Text(text), Origin::Env("E".into())).unwrap();
+            }
+        }
+        let from_env = s.all().iter().filter(|row| row.2 == "E").count();
+        assert_eq!(from_env, Settings::KEYS.len() + ProviderSettings::KEYS.len());
     }
 }

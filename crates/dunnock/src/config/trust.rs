@@ -14,21 +14,28 @@ const MOST: u64 = 4 << 20;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Trusted {
-    pub(crate) folder: Vec<Entry>,
+struct Trusted {
+    folder: Vec<Entry>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Entry {
-    pub(crate) path: PathBuf,
-    pub(crate) content: String,
+struct Entry {
+    path: PathBuf,
+    content: String,
+}
+
+impl Entry {
+    /// Whether the folder still has the content that was trusted.
+    fn is_current(&self) -> bool {
+        brings(&self.path).is_some_and(|content| content.to_string() == self.content)
+    }
 }
 
 fn file() -> anyhow::Result<PathBuf> {
     Ok(paths::config_dir()?.join("trust.toml"))
 }
 
-pub(crate) fn load() -> anyhow::Result<Trusted> {
+fn load() -> anyhow::Result<Trusted> {
     let path = file()?;
     match std::fs::read_to_string(&path) {
         Ok(text) => {
@@ -39,7 +46,7 @@ pub(crate) fn load() -> anyhow::Result<Trusted> {
     }
 }
 
-pub(crate) fn save(trusted: &Trusted) -> anyhow::Result<()> {
+fn save(trusted: &Trusted) -> anyhow::Result<()> {
     let path = file()?;
     let mut text = String::from(
         "# Folders whose own settings apply. \"dunnock trust --list\" lists them, --revoke \
@@ -87,7 +94,30 @@ fn gather(path: &Path, name: &str, files: &mut Vec<(String, Vec<u8>)>, room: &mu
 
 /// Whether the user trusts a folder with its current content.
 pub(crate) fn is_trusted(folder: &Path) -> bool {
-    let Some(content) = brings(folder) else { return false };
     let all = load().map(|trusted| trusted.folder).unwrap_or_default();
-    all.iter().any(|entry| entry.path == folder && entry.content == content.to_string())
+    all.iter().any(|entry| entry.path == folder && entry.is_current())
+}
+
+/// All trusted folders, each with whether it still has the content that was trusted.
+pub(crate) fn list() -> anyhow::Result<Vec<(PathBuf, bool)>> {
+    Ok(load()?.folder.into_iter().map(|entry| (entry.path.clone(), entry.is_current())).collect())
+}
+
+/// Trusts a folder with this content.
+pub(crate) fn trust(folder: &Path, content: Hash) -> anyhow::Result<()> {
+    let mut trusted = load()?;
+    trusted.folder.retain(|entry| entry.path != folder);
+    trusted.folder.push(Entry { path: folder.into(), content: content.to_string() });
+    save(&trusted)
+}
+
+/// Revokes the trust in a folder. Returns whether it was trusted.
+pub(crate) fn revoke(folder: &Path) -> anyhow::Result<bool> {
+    let mut trusted = load()?;
+    let before = trusted.folder.len();
+    trusted.folder.retain(|entry| entry.path != folder);
+    if trusted.folder.len() < before {
+        save(&trusted)?;
+    }
+    Ok(trusted.folder.len() < before)
 }

@@ -149,7 +149,7 @@ pub(crate) async fn sessions(
     words: &str,
     most: u32,
 ) -> anyhow::Result<Vec<SessionRow>> {
-    let log = open.ports.log.as_ref();
+    let log = open.ports.store.as_ref();
     let now = open.ports.clock.now().0;
     let mut holding: BTreeMap<SessionId, String> = BTreeMap::new();
     if !words.trim().is_empty() {
@@ -177,15 +177,15 @@ pub(crate) async fn row(
     open: &Composed,
     session: &SessionId,
 ) -> anyhow::Result<dunnock_ports::Listed> {
-    let row = open.ports.log.listed(session).await?;
+    let row = open.ports.store.listed(session).await?;
     row.ok_or_else(|| anyhow::anyhow!("there is no session {session}"))
 }
 
 /// Describes the files that have changed since the last checkpoint.
 pub(crate) async fn changed_since(open: &Composed, session: &SessionId) -> Option<String> {
     let checkpoints = open.checkpoints.as_ref()?;
-    let folder = load(open.ports.log.as_ref(), session).await.ok()?.state.workspace?;
-    let past = past(open.ports.log.as_ref(), session).await.ok()?;
+    let folder = load(open.ports.store.as_ref(), session).await.ok()?.state.workspace?;
+    let past = past(open.ports.store.as_ref(), session).await.ok()?;
     let last = past.last()?;
     let way = Way {
         session,
@@ -217,7 +217,7 @@ pub(crate) async fn changed_since(open: &Composed, session: &SessionId) -> Optio
 /// exist.
 pub(crate) fn export_file(session: &SessionId) -> anyhow::Result<PathBuf> {
     let folder = paths::state_dir()?.join("exports");
-    paths::make_private(&folder)?;
+    dunnock_private::create_folder(&folder)?;
     let name = format!("{}-", output::id(session));
     let file = tempfile::Builder::new()
         .prefix(&name)
@@ -249,7 +249,7 @@ pub(crate) async fn clipboard_picture() -> Result<String, String> {
             continue;
         };
         if made.status.success() && dunnock_model::picture_kind(&made.stdout).is_some() {
-            paths::make_private(&folder).map_err(|e| e.to_string())?;
+            dunnock_private::create_folder(&folder).map_err(|e| e.to_string())?;
             let mut file = tempfile::Builder::new()
                 .suffix(".png")
                 .tempfile_in(&folder)

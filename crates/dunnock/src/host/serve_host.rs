@@ -52,8 +52,8 @@ impl ServeHost {
         Ok(Self { workspace, flags, base, others: Mutex::default(), service })
     }
 
-    pub(crate) fn log(&self) -> Arc<dyn Store> {
-        self.base.ports.log.clone()
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        self.base.ports.store.clone()
     }
 
     /// The adapters for a folder.
@@ -110,7 +110,7 @@ impl ServeHost {
             Err(_) => (None, environment::without_model()),
         };
         let level =
-            if settings.sandbox() == Sandbox::Off { Isolation::D } else { work.ports.level };
+            if settings.sandbox.value == Sandbox::Off { Isolation::D } else { work.ports.level };
         let own = |own: dunnock_tui::Own| CustomCommand {
             name: own.name,
             description: own.about,
@@ -122,7 +122,7 @@ impl ServeHost {
             branch: environment::branch(&folder),
             isolation: level,
             model,
-            mode: settings.mode(),
+            mode: settings.approve.value,
             notes: environment::brought(&folder, trusted),
             missing,
             commands: environment::own_commands(&folder, trusted).into_iter().map(own).collect(),
@@ -145,7 +145,7 @@ impl ServeHost {
                 None => compose::model(&mut settings, &work.client).await?,
             };
             let mut config = compose::config(&settings, &work.client, model, true)?;
-            if settings.origin("max_steps").as_deref() == Some("default") {
+            if settings.max_steps.is_default() {
                 config.max_steps = STEPS;
             }
             let config = config.with(set);
@@ -163,14 +163,20 @@ impl ServeHost {
     }
 
     async fn at(&self, session: &SessionId) -> anyhow::Result<SessionHistory> {
-        let folder =
-            self.base.ports.log.listed(session).await?.map(|row| row.workspace).unwrap_or_default();
+        let folder = self
+            .base
+            .ports
+            .store
+            .listed(session)
+            .await?
+            .map(|row| row.workspace)
+            .unwrap_or_default();
         SessionHistory::of(self.work(Path::new(&folder))?, session.clone()).await
     }
 
     fn one_call(&self) -> anyhow::Result<Once> {
         let settings = self.of(&self.workspace)?;
-        if settings.budget_day().is_some() {
+        if settings.budget_day.value.is_some() {
             anyhow::bail!(
                 "budget_day is set, but the stateless service records no costs and cannot enforce \
                  it. Remove budget_day, or use sessions"
@@ -179,7 +185,7 @@ impl ServeHost {
         let folder = self.workspace.to_string_lossy().into_owned();
         let composed = self.work(&self.workspace)?;
         let (base, runtime) = (composed.ports, composed.runtime);
-        let model = settings.text("model").map(str::to_owned);
+        let model = settings.model.value.clone();
         let model = model.or_else(|| compose::model_by_key(&mut settings.clone()));
         let model = model.ok_or_else(|| {
             anyhow::anyhow!("no model is configured; {}", environment::without_model().join("; "))
@@ -187,7 +193,7 @@ impl ServeHost {
         self.service.knows(&model).map_err(|why| anyhow::anyhow!(why))?;
         let place = tempfile::Builder::new().prefix("once").rand_bytes(8).tempdir_in(&runtime)?;
         let ports = Ports {
-            log: Arc::new(Memory::default()),
+            store: Arc::new(Memory::default()),
             model: Arc::new(Service(self.service.clone())),
             files: None,
             checkpoints: None,
@@ -228,7 +234,7 @@ fn rules_since(config: &Config) -> anyhow::Result<Option<ConfigPatch>> {
 
 /// The model client of the stateless service, which has its own four tools and its own prompt.
 fn service(settings: &Settings) -> anyhow::Result<ModelClient> {
-    compose::speaker_with(settings, service_offers, Prompts::for_service)
+    compose::client_with(settings, service_offers, Prompts::for_service)
 }
 
 impl Host for ServeHost {
@@ -276,7 +282,7 @@ impl Host for ServeHost {
         let folder = Path::new(workspace);
         let work = self.work(folder).map_err(conflict)?;
         work.client.knows(model).map_err(Refusal::Conflict)?;
-        let known = self.of(folder).map_err(conflict)?.price(model);
+        let known = self.of(folder).map_err(conflict)?.price_of(model);
         Ok(known.or_else(|| work.client.price(model)))
     }
 

@@ -10,11 +10,10 @@ use crate::config::{paths, rules};
 use crate::files;
 use crate::host::environment;
 use crate::view::output;
-use dunnock_core::{State, apply};
+use dunnock_core::{State, fold_record};
 use dunnock_engine::{Connection, create, fork, load};
 use dunnock_proto::{
-    Command, CommandRequest, ConfigPatch, Decoded, Frame, Isolation, Mode, Need, Record, RewindTo,
-    Seq, SessionId,
+    Command, CommandRequest, ConfigPatch, Frame, Isolation, Mode, RewindTo, Seq, SessionId,
 };
 use dunnock_tui::{HostEvent, HostRequest, Welcome};
 use std::path::PathBuf;
@@ -70,7 +69,7 @@ impl TuiHost {
             version: crate::APP.into(),
             folder: environment::folder(&workspace),
             branch: environment::branch(&workspace),
-            mode: Some(settings.mode()),
+            mode: Some(settings.approve.value),
             ..Welcome::default()
         };
         Self {
@@ -101,7 +100,7 @@ impl TuiHost {
         let mut open = compose::open(&self.settings, None).await?;
         self.tell(HostEvent::Own(environment::own_commands(&self.workspace, self.trusted))).await;
         self.find_model(&open).await?;
-        let sandbox = self.settings.sandbox();
+        let sandbox = self.settings.sandbox.value;
         let settings = self.settings.clone();
         let (confined, level) = tokio::task::spawn_blocking(move || {
             open.confine(&settings, sandbox);
@@ -161,7 +160,7 @@ impl TuiHost {
     /// not an error: the first screen shows what to do.
     async fn find_model(&mut self, open: &Composed) -> anyhow::Result<()> {
         self.welcome.notes.extend(environment::brought(&self.workspace, self.trusted));
-        if let Some(model) = self.settings.text("model").map(str::to_owned) {
+        if let Some(model) = self.settings.model.value.clone() {
             match open.client.knows(&model) {
                 Ok(()) => self.model = Some(model),
                 Err(why) => self.welcome.missing.push(why),
@@ -170,7 +169,7 @@ impl TuiHost {
             self.model = compose::model_by_key(&mut self.settings);
         }
         if let Some(model) = &self.model {
-            let origin = self.settings.origin("model").unwrap_or_default();
+            let origin = &self.settings.model.origin;
             self.welcome.found.push(format!("{model} ({origin})"));
             self.welcome.model = Some(model.clone());
             return Ok(());
@@ -179,7 +178,7 @@ impl TuiHost {
         let local = compose::local_models(&open.client).await;
         match local.as_slice() {
             [one] => {
-                self.settings.found("model", one, "found on this machine");
+                self.settings.model.found(one, "found on this machine");
                 self.welcome.found.push(format!("{one}, the only model on this machine"));
                 self.welcome.model = Some(one.clone());
                 self.model = Some(one.clone());
@@ -223,7 +222,8 @@ impl TuiHost {
             }
             // Reopen an unfinished session first: a waiting question or interrupted work.
             StartWith::Folder => {
-                let here = open.ports.log.list(Some(&self.workspace.to_string_lossy()), 1).await?;
+                let here =
+                    open.ports.store.list(Some(&self.workspace.to_string_lossy()), 1).await?;
                 if let Some(row) = here
                     .into_iter()
                     .find(|row| matches!(row.status.as_str(), "waiting" | "working"))
@@ -280,7 +280,7 @@ impl TuiHost {
         }
         let pictures = pictures::read(&paths.iter().map(PathBuf::from).collect::<Vec<_>>())?;
         let mut config = compose::config(&self.settings, &open.client, model, true)?;
-        if self.settings.origin("max_steps").as_deref() == Some("default") {
+        if self.settings.max_steps.is_default() {
             config.max_steps = STEPS;
         }
         config.mode = mode.unwrap_or(config.mode);
@@ -338,7 +338,7 @@ impl TuiHost {
         // If we drive the session, its state is already loaded; otherwise load it.
         let state = match connection.handle() {
             Some(handle) => handle.as_read().clone(),
-            None => load(open.ports.log.as_ref(), &session).await?.state,
+            None => load(open.ports.store.as_ref(), &session).await?.state,
         };
         let upto = state.seq;
         let patch = compose::patch(&self.settings, &open.client, &state.config, Some(true));
@@ -369,7 +369,7 @@ impl TuiHost {
         if let (Frame::Event(record), Some(current)) = (&frame, &mut self.current)
             && record.envelope.seq > self.upto
         {
-            fold(&mut current.state, record);
+            fold_record(&mut current.state, record);
         }
         self.tell(HostEvent::Frame(frame)).await;
     }
@@ -438,7 +438,7 @@ impl TuiHost {
             }
             HostRequest::Open(session) => self.open(open, session).await?,
             HostRequest::Find(prefix) => {
-                let session = find::by_prefix(open.ports.log.as_ref(), &prefix).await?;
+                let session = find::by_prefix(open.ports.store.as_ref(), &prefix).await?;
                 self.open(open, session).await?;
             }
             HostRequest::Fork(step) => {
@@ -559,7 +559,7 @@ impl TuiHost {
 
     async fn switch(&mut self, open: &Composed, name: String) -> anyhow::Result<()> {
         open.client.knows(&name).map_err(|why| anyhow::anyhow!(why))?;
-        let price = self.settings.price(&name).or_else(|| open.client.price(&name));
+        let price = self.settings.price_of(&name).or_else(|| open.client.price(&name));
         self.model = Some(name.clone());
         self.welcome.model = Some(name.clone());
         self.tell(HostEvent::Welcome(self.welcome.clone())).await;
@@ -581,14 +581,4 @@ impl TuiHost {
 /// Sends the result to the app, or the error.
 async fn report(tell: &mpsc::Sender<HostEvent>, what: anyhow::Result<HostEvent>) {
     let _ = tell.send(what.unwrap_or_else(|error| HostEvent::Wrong(format!("{error:#}")))).await;
-}
-
-/// Folds an event into the state.
-fn fold(state: &mut State, record: &Record) {
-    match record.decode() {
-        Decoded::Known(event) => apply(state, &event),
-        Decoded::Unknown(why) => {
-            state.skip(&record.envelope.kind, &why, record.envelope.need == Need::Must)
-        }
-    }
 }

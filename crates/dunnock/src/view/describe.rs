@@ -4,8 +4,8 @@ use crate::view::output;
 use dunnock_core::State;
 use dunnock_core::patch::Patch;
 use dunnock_proto::{
-    CallId, CallPart, Decoded, EndReason, Event, Outcome, Part, QuestionKind, QuestionView, Record,
-    Scope, VerifyArgs,
+    CallId, CallPart, Decoded, EndReason, Event, Form, Outcome, Part, QuestionKind, QuestionView,
+    Record, Scope, VerifyArgs,
 };
 
 /// Describes an event; `None` for events that do not concern the user.
@@ -193,9 +193,11 @@ pub(crate) fn gist(call: &CallPart) -> String {
         let patch = Patch::parse(args.patch.as_deref()?).ok()?;
         Some(patch.paths().collect::<Vec<_>>().join(", "))
     };
-    match call.tool.as_str() {
-        "apply_patch" => patch().unwrap_or_else(|| call.args.to_string()),
-        _ => dunnock_tui::words::gist(call),
+    let of_patch = dunnock_tui::words::view(&call.tool)
+        .is_some_and(|view| view.summary.iter().any(|piece| piece.form == Form::PatchedFiles));
+    match of_patch {
+        true => patch().unwrap_or_else(|| call.args.to_string()),
+        false => dunnock_tui::words::gist(call),
     }
 }
 

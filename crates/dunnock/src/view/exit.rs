@@ -93,7 +93,7 @@ pub(crate) fn end(s: &State, fresh: Freshness) -> Exit {
                 Proof::Proven => "the checks pass, but they change files each time, so the final \
                                   files are not verified"
                     .into(),
-                Proof::Failed | Proof::None if s.config.planner.is_some() => {
+                Proof::Failed | Proof::None if s.config.steps().check_each_step => {
                     "the plan has no actions left, but the checks fail".into()
                 }
                 Proof::Failed | Proof::None => {

@@ -43,7 +43,7 @@ fn whole(round: &Round<'_>, output: usize) -> String {
     let mut text = String::new();
     section(&mut text, "INSTRUCTIONS", round.instructions);
     section(&mut text, "TASK", &cut(&task(round.messages), TASK, "the task is cut off here"));
-    let via_bridge = |message: &Message| matches!(message, Message::Assistant { wire, .. } if wire.as_ref() == super::bridge::WIRE);
+    let via_bridge = |message: &Message| matches!(message, Message::Assistant { wire, .. } if wire.as_ref() == super::WIRE);
     let last = round.messages.iter().rposition(|m| matches!(m, Message::Assistant { .. }));
     if let Some(last) = last
         && !round.messages.iter().any(via_bridge)

@@ -8,17 +8,21 @@
 //!
 //! Invariant: symbolic links are never followed, neither in the folder nor to it.
 
-use crate::dialects::bridge::{Inbox, InboxItem, read};
-use crate::outbox::{Round, outbox};
+pub mod inbox;
+mod marks;
+mod outbox;
+
 use dunnock_core::failpoint;
 use dunnock_ports::{Blob, CancellationToken, DeltaSink, ModelRequest};
 use dunnock_proto::{
     Answered, At, Attempt, Bridge, CallPart, Delta, Failure, OutboxWritten, Part, SessionId, Step,
     StepFailed, Stop, Usage,
 };
+use inbox::{Inbox, InboxItem, read};
+use outbox::{Round, outbox};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -74,21 +78,7 @@ pub fn inbox_name(step: Step) -> String {
 /// writable by others, or writing fails.
 pub fn put(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     same_folder(folder)?;
-    let part = folder.join(format!(".{name}.part{}", std::process::id()));
-    let _ = std::fs::remove_file(&part);
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(&part).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    let done = written.and_then(|()| std::fs::rename(&part, folder.join(name)));
-    if done.is_err() {
-        let _ = std::fs::remove_file(&part);
-    }
-    done
+    dunnock_private::replace(&folder.join(name), text.as_bytes())
 }
 
 /// Refuses a folder that now resolves to another place, belongs to another user, or is writable by

@@ -9,7 +9,7 @@ use dunnock_ports::ToolSpec;
 
 /// How requests to a model are written, and what it is offered.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Traits {
+pub(crate) struct Capabilities {
     pub(crate) wire: Wire,
     pub(crate) dialect: Dialect,
     pub(crate) constrained: bool,
@@ -23,8 +23,8 @@ pub(crate) struct Traits {
     pub(crate) timeout: u64,
 }
 
-impl Traits {
-    /// The traits of a model without a profile, from its provider's configuration.
+impl Capabilities {
+    /// The capabilities of a model without a profile, from its provider's configuration.
     pub(crate) fn of(provider: &Provider) -> Self {
         Self {
             wire: provider.wire,

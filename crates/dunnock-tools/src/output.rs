@@ -1,0 +1,54 @@
+//! What a tool returns.
+
+use dunnock_ports::Blob;
+use dunnock_proto::SeenFile;
+
+/// How a tool ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ToolStatus {
+    Done,
+    Failed,
+    Cut,
+}
+
+/// What a tool returns.
+#[derive(Debug, Clone)]
+pub(crate) struct ToolOutput {
+    pub(crate) end: ToolStatus,
+    /// For the model.
+    pub(crate) text: String,
+    /// The full output, if `text` is shortened.
+    pub(crate) full: Option<Blob>,
+    /// Which part of it came from which stream.
+    pub(crate) streams: Option<Blob>,
+    /// The exit code of a program.
+    pub(crate) exit: Option<i32>,
+    /// Files whose current content the model now knows.
+    pub(crate) seen_files: Vec<SeenFile>,
+    /// The diff of an edit.
+    pub(crate) diff: Option<Blob>,
+}
+
+impl ToolOutput {
+    pub(crate) fn plain(end: ToolStatus, text: String) -> Self {
+        Self {
+            end,
+            text,
+            full: None,
+            streams: None,
+            exit: None,
+            seen_files: Vec::new(),
+            diff: None,
+        }
+    }
+}
+
+/// A tool's failure is output for the model.
+impl<E: std::fmt::Display> From<Result<String, E>> for ToolOutput {
+    fn from(result: Result<String, E>) -> Self {
+        match result {
+            Ok(text) => Self::plain(ToolStatus::Done, text),
+            Err(error) => Self::plain(ToolStatus::Failed, error.to_string()),
+        }
+    }
+}
