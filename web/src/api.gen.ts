@@ -232,7 +232,7 @@ export interface OpenQuestion {
   kind: QuestionKind;
   /** The label for no. */
   no: string;
-  /** What would be lost. */
+  /** What would happen: programs that run, files that are lost. */
   preview: (string)[];
   /** Why approval is needed. */
   reasons: (string)[];

@@ -4,6 +4,8 @@
 
 /** What a call is granted beyond the sandbox. */
 export interface Access {
+  /** Of these, only the configuration of git repositories. */
+  git_config?: boolean;
   /** The machine's network. */
   network: boolean;
   /** Files in the workspace that other programs run or follow. */
@@ -89,8 +91,10 @@ export interface Approval {
   call_hash: Hash;
   /** How the call is isolated, if it runs a program. */
   isolation?: Isolation | null;
-  /** What would be lost, where that could be determined in advance. */
-  preview?: (Loss)[];
+  /** What would happen, where that could be determined in advance. */
+  preview?: (CallPreview)[];
+  /** The command may run code of the project, which then has this access too. */
+  project_code?: boolean;
   /** Why approval is needed, most important reason first. */
   reasons: (Reason)[];
   /** What kind of request it is. */
@@ -188,6 +192,33 @@ export interface CallPart {
   /** The tool. */
   tool: string;
 }
+
+/** Something that a call would do: mostly, what it would destroy. */
+export type CallPreview = {
+  runs: {
+    /** Its full path. */
+    program: string;
+  };
+} | {
+  deletes: {
+    /** How many. */
+    files: number;
+    /** There are more: the command uses patterns, or there were too many files to count. */
+    more: boolean;
+    /** Of those, files that git does not track. */
+    untracked: number;
+  };
+} | {
+  deletes_untracked: {
+    /** How many. */
+    files: number;
+  };
+} | {
+  discards_changes: {
+    /** Staged files; other changes are not counted. */
+    staged: number;
+  };
+} | "discards_stash";
 
 /** The harness made a call of its own: a check of the finished work. */
 export interface CheckCalled {
@@ -615,28 +646,6 @@ export type InterruptRequested = { [key: string]: never };
 
 /** How well a command is isolated; A is best. */
 export type Isolation = "A" | "B" | "C" | "D";
-
-/** Something that a call would destroy. */
-export type Loss = {
-  deletes: {
-    /** How many. */
-    files: number;
-    /** There are more: the command uses patterns, or there were too many files to count. */
-    more: boolean;
-    /** Of those, files that git does not track. */
-    untracked: number;
-  };
-} | {
-  deletes_untracked: {
-    /** How many. */
-    files: number;
-  };
-} | {
-  discards_changes: {
-    /** Staged files; other changes are not counted. */
-    staged: number;
-  };
-} | "discards_stash";
 
 /** The approval mode: which calls need the person's approval. */
 export type Mode = "read" | "ask" | "edits" | "auto" | "all";

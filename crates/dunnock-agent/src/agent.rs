@@ -173,7 +173,11 @@ impl AgentBuilder {
             #[cfg(target_os = "linux")]
             dunnock_tools::layout(&folder, &own),
         );
-        let level = probe(&toolbox, &folder, dunnock_proto::Isolation::A).level;
+        let found = probe(&toolbox, &folder, dunnock_proto::Isolation::A);
+        if let Some(why) = found.failed {
+            return Err(Error::Sandbox(why));
+        }
+        let level = found.level;
         let composed = Parts {
             runtime: self.sockets.unwrap_or_else(|| folder.join("run")),
             app: env!("CARGO_PKG_VERSION"),
@@ -212,20 +216,17 @@ fn client(endpoints: &[(String, Endpoint)]) -> ModelClient {
 /// Runs tasks. Clones share the data folder and can run tasks concurrently.
 ///
 /// ```
-/// use dunnock_agent::{Agent, Endpoint, Error, Launcher, Task, tokio};
+/// use dunnock_agent::{Agent, Endpoint, Error, Launcher, tokio};
 ///
 /// # let home = tempfile::tempdir().expect("a folder");
-/// # let (data, project) = (home.path().join("data"), home.path());
-/// let run = async {
-///     let agent = Agent::builder(data, Launcher::from_program("dunnock"))
-///         .endpoint("local", Endpoint::ollama("http://127.0.0.1:11434"))
-///         .build()
-///         .await?;
-///     agent.run(Task::new("Fix the parser", project)).await
-/// };
+/// # let data = home.path().join("data");
+/// let agent = Agent::builder(data, Launcher::from_program("dunnock"))
+///     .endpoint("local", Endpoint::ollama("http://127.0.0.1:11434"))
+///     .model("remote/qwen3")
+///     .build();
 /// let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-/// // Neither the agent nor the task names a model.
-/// assert!(matches!(runtime.block_on(run), Err(Error::Usage(_))));
+/// // There is no endpoint "remote".
+/// assert!(matches!(runtime.block_on(agent), Err(Error::Usage(_))));
 /// ```
 #[derive(Clone)]
 pub struct Agent {

@@ -69,6 +69,9 @@ pub enum Error {
     /// The session refused a command, such as an answer to a question that has changed meanwhile.
     #[error("{0}")]
     Refused(String),
+    /// It could not be found out how commands can be sandboxed. Trying again may help.
+    #[error("the sandbox could not be checked: {0}")]
+    Sandbox(String),
     /// The data folder cannot be used.
     #[error("the data folder {} cannot be used", folder.display())]
     #[non_exhaustive]

@@ -111,9 +111,7 @@ pub fn probe(toolbox: &Toolbox, data: &Path, best: Isolation) -> SandboxSupport 
     let folder = data.join("boxes/probe");
     match dunnock_private::create_folder(&folder).and_then(|()| folder.canonicalize()) {
         Ok(folder) => toolbox.probe(&folder, best),
-        Err(error) => {
-            SandboxSupport { level: Isolation::D, why: vec![(Isolation::A, error.to_string())] }
-        }
+        Err(error) => SandboxSupport::failed(error.to_string()),
     }
 }
 

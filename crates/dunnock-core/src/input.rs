@@ -2,9 +2,9 @@
 
 use crate::policy::Policy;
 use dunnock_proto::{
-    Answered, At, Baselined, Checkpointed, CommandRequest, Compacted, CompactionFailed, Finished,
-    Hash, Isolation, Loss, Noticed, OutboxWritten, Owner, Preamble, RewindFailed, Rewound,
-    StepFailed, Tree,
+    Answered, At, Baselined, CallPreview, Checkpointed, CommandRequest, Compacted,
+    CompactionFailed, Finished, Hash, Isolation, Noticed, OutboxWritten, Owner, Preamble,
+    RewindFailed, Rewound, StepFailed, Tree,
 };
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub struct Report {
 
 /// What the calls of an answer would destroy, by their position in it, where that could be
 /// determined in advance.
-pub type Previews = BTreeMap<u16, Vec<Loss>>;
+pub type Previews = BTreeMap<u16, Vec<CallPreview>>;
 
 /// The outcomes of effects. Each carries the event it may become.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -385,7 +385,7 @@ pub fn outcome_of(r: &mut Rng, s: &State, effect: &Effect, cut: bool) -> EffectO
 
 /// What some calls of an answer would lose.
 fn previews(r: &mut Rng) -> Previews {
-    let loss = Loss::Deletes { files: 3, untracked: 1, more: false };
+    let loss = CallPreview::Deletes { files: 3, untracked: 1, more: false };
     if r.chance(30) { Previews::from([(0, vec![loss])]) } else { Previews::new() }
 }
 

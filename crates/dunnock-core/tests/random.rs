@@ -296,7 +296,8 @@ fn find_nothing(_: &State, _: &Call) -> Findings {
 fn find_everything(_: &State, call: &Call) -> Findings {
     let access = match call.class {
         Class::Command => {
-            Access { network: true, secrets: true, protected: true, unsandboxed: true }
+            let all = Access { network: true, secrets: true, protected: true, ..Access::NOTHING };
+            Access { git_config: true, unsandboxed: true, ..all }
         }
         Class::Read | Class::Edit => Access::NOTHING,
     };

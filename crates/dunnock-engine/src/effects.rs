@@ -242,14 +242,14 @@ const WAITING: &str = "waiting: another session is writing in this folder";
 /// How long an answer waits for previews of what its calls would destroy.
 const PREVIEW: Duration = Duration::from_secs(1);
 
-/// What the calls that need approval would destroy, so that the question can say so.
+/// What the calls that need approval would run and destroy, so that the question can say so.
 async fn previews(ports: &Ports, s: &State, answered: &Answered) -> Previews {
     let mut previews = Previews::new();
     let Some(workspace) = &s.workspace else { return previews };
-    for call in policy::calls_to_preview(s, answered) {
-        let losses = ports.tools.preview(workspace, &call).await;
-        if !losses.is_empty() {
-            previews.insert(call.id.index, losses);
+    for (call, access) in policy::calls_to_preview(s, answered) {
+        let preview = ports.tools.preview(workspace, &call, access).await;
+        if !preview.is_empty() {
+            previews.insert(call.id.index, preview);
         }
     }
     previews

@@ -2,7 +2,7 @@
 
 use crate::{Blob, BoxFuture, CancellationToken, DeltaSink, FilesError};
 use dunnock_core::Call;
-use dunnock_proto::{Finished, Hash, Isolation, Loss, SessionId, Tool};
+use dunnock_proto::{Access, CallPreview, Finished, Hash, Isolation, SessionId, Tool};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -54,9 +54,15 @@ pub trait Tools: Send + Sync {
         let _ = lock;
         None
     }
-    /// What a call would destroy, as far as that can be determined without changing anything.
-    fn preview<'a>(&'a self, workspace: &'a str, call: &'a Call) -> BoxFuture<'a, Vec<Loss>> {
-        let _ = (workspace, call);
+    /// What a call with this access would run and destroy, as far as that can be determined
+    /// without changing anything.
+    fn preview<'a>(
+        &'a self,
+        workspace: &'a str,
+        call: &'a Call,
+        access: Access,
+    ) -> BoxFuture<'a, Vec<CallPreview>> {
+        let _ = (workspace, call, access);
         Box::pin(async { Vec::new() })
     }
     /// Ends the processes that a session's calls left running, and waits until they are gone.

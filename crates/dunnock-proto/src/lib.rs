@@ -31,7 +31,7 @@ pub use link::{Delta, Frame, Greeting, Hello, LINK_VERSION, Partial, Up};
 pub use message::{
     AskPersonArgs, CommandArgs, CommandText, FinalArgs, Message, PathArgs, PlanArgs, VerifyArgs,
 };
-pub use question::{Approval, Loss, QuestionKind, QuestionView, Reason, RequestKind};
+pub use question::{Approval, CallPreview, QuestionKind, QuestionView, Reason, RequestKind};
 pub use record::{Body, Cause, Decoded, Envelope, Need, Record, seal, verify_chain};
 pub use settings::{
     Access, BRIDGE_MODEL, Bridge, Budget, Class, Config, ConfigPatch, Isolation, Mode, Planner,

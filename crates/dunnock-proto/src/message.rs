@@ -111,6 +111,9 @@ pub struct CommandArgs {
     /// Whether it needs the machine's network.
     #[serde(default)]
     pub network: bool,
+    /// The folder it runs in, relative to the workspace.
+    #[serde(default)]
+    pub folder: Option<String>,
 }
 
 /// A command: a line for a shell, or an argument vector to run directly.

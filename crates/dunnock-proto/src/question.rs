@@ -72,9 +72,12 @@ pub struct Approval {
     /// The rule that "always" would create, unless that rule would match everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
-    /// What would be lost, where that could be determined in advance.
+    /// The command may run code of the project, which then has this access too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub project_code: bool,
+    /// What would happen, where that could be determined in advance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub preview: Vec<Loss>,
+    pub preview: Vec<CallPreview>,
 }
 
 /// The kinds of requests. Each has its own heading and its own label for a yes.
@@ -170,11 +173,16 @@ pub enum Reason {
     NoSandbox,
 }
 
-/// Something that a call would destroy.
+/// Something that a call would do: mostly, what it would destroy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Loss {
+pub enum CallPreview {
+    /// It runs this program.
+    Runs {
+        /// Its full path.
+        program: String,
+    },
     /// Files that it deletes.
     Deletes {
         /// How many.
@@ -217,7 +225,7 @@ pub struct QuestionView {
     /// The rule that "always" would create.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// What would be lost.
+    /// What would happen: programs that run, files that are lost.
     pub preview: Vec<String>,
     /// The label for yes.
     pub yes: &'static str,
@@ -346,7 +354,11 @@ impl Approval {
                 _ => self.access.list().map(str::to_owned).collect(),
             },
             rule: self.rule.as_ref().map(Rule::words),
-            preview: self.preview.iter().map(Loss::words).collect(),
+            preview: {
+                let code = "project code (scripts, hooks, build files) may run with this access";
+                let code = self.project_code.then(|| code.to_owned());
+                self.preview.iter().map(CallPreview::words).chain(code).collect()
+            },
             yes,
             no: "Decline",
         }
@@ -421,10 +433,11 @@ impl Reason {
     }
 }
 
-impl Loss {
+impl CallPreview {
     fn words(&self) -> String {
         let count = |n: u64| crate::count(n, "file");
         match self {
+            Self::Runs { program } => format!("runs {program}"),
             Self::Deletes { files, untracked, more } => {
                 let at_least = if *more { "at least " } else { "" };
                 let untracked = match untracked {
@@ -462,6 +475,7 @@ mod tests {
             isolation: Some(Isolation::A),
             access: Access::NOTHING,
             rule: None,
+            project_code: false,
             preview: Vec::new(),
         };
         let rule =
@@ -474,7 +488,10 @@ mod tests {
             Approval { isolation: Some(Isolation::B), ..approval.clone() },
             Approval { access: Access { network: true, ..Access::NOTHING }, ..approval.clone() },
             Approval { rule: Some(rule), ..approval.clone() },
-            Approval { preview: vec![Loss::DiscardsChanges { staged: 1 }], ..approval.clone() },
+            Approval {
+                preview: vec![CallPreview::DiscardsChanges { staged: 1 }],
+                ..approval.clone()
+            },
         ];
         let hash =
             |approval: Approval| QuestionKind::Approval(Box::new(approval)).hash(QuestionId(1));

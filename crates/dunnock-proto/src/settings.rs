@@ -264,14 +264,22 @@ pub struct Access {
     pub secrets: bool,
     /// Files in the workspace that other programs run or follow.
     pub protected: bool,
+    /// Of these, only the configuration of git repositories.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub git_config: bool,
     /// The whole machine: no sandbox at all.
     pub unsandboxed: bool,
 }
 
 impl Access {
     /// Nothing beyond the sandbox.
-    pub const NOTHING: Self =
-        Self { network: false, secrets: false, protected: false, unsandboxed: false };
+    pub const NOTHING: Self = Self {
+        network: false,
+        secrets: false,
+        protected: false,
+        git_config: false,
+        unsandboxed: false,
+    };
 
     /// Whether it grants nothing.
     #[must_use]
@@ -286,6 +294,7 @@ impl Access {
             network: self.network || more.network,
             secrets: self.secrets || more.secrets,
             protected: self.protected || more.protected,
+            git_config: self.git_config || more.git_config,
             unsandboxed: self.unsandboxed || more.unsandboxed,
         }
     }
@@ -293,7 +302,8 @@ impl Access {
     /// Whether this includes everything the other grants.
     #[must_use]
     pub fn covers(self, other: Self) -> bool {
-        self.and(other) == self
+        let whole = Self { git_config: self.git_config || self.protected, ..self };
+        whole.and(other) == whole
     }
 
     /// What it grants, one phrase each; empty if nothing.
@@ -306,6 +316,7 @@ impl Access {
                 self.protected,
                 "write access to protected files in this folder (.git/config, hooks, .vscode, ...)",
             ),
+            (self.git_config && !self.protected, "write access to .git/config, not to hooks"),
         ];
         all.into_iter().filter(|(on, _)| *on).map(|(_, words)| words)
     }

@@ -1,7 +1,7 @@
 //! The program's side: starts the launcher on first use, and again if it dies.
 
-use crate::linux::{Isolation, SandboxSpec};
-use crate::wire::{Ask, Bound, Bounds, Tell, receive, send};
+use crate::linux::SandboxSpec;
+use crate::wire::{Ask, Bound, Bounds, Probed, Tell, receive, send};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::collections::HashMap;
 use std::io;
@@ -28,15 +28,6 @@ pub struct Run {
     pub bounds: Bounds,
     /// The sandbox; `None` runs the command without one.
     pub spec: Option<SandboxSpec>,
-}
-
-/// The strongest sandbox that works on this machine.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Probed {
-    /// The strongest level; `None` if no level works.
-    pub best: Option<Isolation>,
-    /// Why each stronger level does not work.
-    pub why: Vec<(Isolation, String)>,
 }
 
 /// How a command ended. By then every process it started is dead.
@@ -79,7 +70,7 @@ struct RunningLauncher {
     socket: OwnedFd,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Ended>>>,
     releasing: Mutex<HashMap<u64, mpsc::Sender<()>>>,
-    probing: Mutex<Option<mpsc::Sender<Probed>>>,
+    probing: Mutex<Option<mpsc::Sender<Result<Probed, String>>>>,
     child: Mutex<Option<Child>>,
 }
 
@@ -177,18 +168,28 @@ impl Launcher {
     /// Finds the strongest sandbox that works, at this level or below, by actually creating each.
     ///
     /// # Errors
-    /// If no launcher can be started.
+    /// If that cannot be found out: the launcher cannot be started, dies or does not report, or
+    /// something is short. It says nothing about this machine.
     pub fn probe(&self, spec: SandboxSpec) -> io::Result<Probed> {
         let line = self.running_launcher()?;
         let (tell, receiver) = mpsc::channel();
         *lock(&line.probing) = Some(tell);
-        send(&line.socket, &Ask::Probe { spec }, &[])?;
-        let gone = |_| {
-            io::Error::other(
-                "the launcher did not report within 10 s whether a sandbox can be created",
-            )
-        };
-        receiver.recv_timeout(Duration::from_secs(10)).map_err(gone)
+        let died = "the process that starts commands ended while it checked the sandbox";
+        let sent = send(&line.socket, &Ask::Probe { spec }, &[]).map_err(|_| died.to_owned());
+        let probed = sent.and_then(|()| {
+            receiver.recv_timeout(Duration::from_secs(10)).map_err(|error| match error {
+                mpsc::RecvTimeoutError::Disconnected => died.to_owned(),
+                mpsc::RecvTimeoutError::Timeout => "the check took more than 10 s".to_owned(),
+            })
+        });
+        if probed.is_err() {
+            // It is gone or stuck. The next one starts anew.
+            if let Some(pid) = line.pid {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+            *lock(&self.line) = None;
+        }
+        probed.and_then(|probed| probed).map_err(io::Error::other)
     }
 
     /// Drops the shared network of this name; no command needs it any more.
@@ -250,9 +251,9 @@ impl RunningLauncher {
                     lock(&self.releasing).remove(&id);
                     continue;
                 }
-                Tell::Probed { best, why } => {
+                Tell::Probed(probed) => {
                     if let Some(asked) = lock(&self.probing).take() {
-                        let _ = asked.send(Probed { best, why });
+                        let _ = asked.send(probed);
                     }
                     continue;
                 }

@@ -4,9 +4,11 @@
 //! remaining processes are children of the launcher, so the launcher's own child list shows whether
 //! anything is left.
 
-use crate::linux::{Fate, Isolation, Net, Plan, Ready, SandboxSpec, abi, network, spawn};
+use crate::linux::{
+    Fate, Isolation, Net, Plan, Ready, SandboxSpec, abi, is_shortage, network, spawn,
+};
 use crate::tree;
-use crate::wire::{Ask, Bound, Bounds, Tell, receive, send};
+use crate::wire::{Ask, Bound, Bounds, Probed, Tell, receive, send};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use std::cell::RefCell;
@@ -193,8 +195,7 @@ impl LauncherProcess {
                 }
             }
             Ask::Probe { spec } => {
-                let (best, why) = self.probe(spec);
-                self.tell(&Tell::Probed { best, why })?;
+                self.tell(&Tell::Probed(self.probe(spec)))?;
             }
             Ask::End { id } => {
                 if let Some(pid) = self.pid(id) {
@@ -329,7 +330,7 @@ impl LauncherProcess {
         let fate =
             live.fate.clone().or_else(|| Fate::read(&live.report)).unwrap_or(Fate::Began(None));
         let _ = self.tell(&match fate {
-            Fate::Failed(why) => Tell::Refused { id, why },
+            Fate::Failed(why, _) => Tell::Refused { id, why },
             Fate::Began(None) => ended(code, signal),
             Fate::Began(Some(raw)) | Fate::Over(raw) => {
                 let status = WaitStatus::from_raw(raw);
@@ -347,7 +348,7 @@ impl LauncherProcess {
         {
             // If the report closes without a result, the sandbox itself died: its exit shows that.
             live.fate = Fate::read(&live.report);
-            if matches!(live.fate, Some(Fate::Over(_) | Fate::Failed(_))) {
+            if matches!(live.fate, Some(Fate::Over(_) | Fate::Failed(..))) {
                 over.push(*pid);
             }
         }
@@ -359,8 +360,9 @@ impl LauncherProcess {
         }
     }
 
-    /// Finds the strongest sandbox that works, by actually creating one at each level.
-    fn probe(&self, spec: SandboxSpec) -> (Option<Isolation>, Vec<(Isolation, String)>) {
+    /// Finds the strongest sandbox that works, by actually creating one at each level. An error if
+    /// a level failed for a reason that may be gone in a moment.
+    fn probe(&self, spec: SandboxSpec) -> Result<Probed, String> {
         let mut why = Vec::new();
         for isolation in [Isolation::A, Isolation::B, Isolation::C]
             .into_iter()
@@ -383,23 +385,36 @@ impl LauncherProcess {
                     let seen = rustix::process::waitpid(Some(pid), WaitOptions::empty());
                     let ended = seen.ok().flatten().and_then(|(_, status)| status.exit_status());
                     match Fate::read(&report) {
-                        Some(Fate::Failed(error)) => why.push((isolation, error)),
+                        Some(Fate::Failed(error, number)) if is_shortage(number) => {
+                            return Err(error);
+                        }
+                        Some(Fate::Failed(error, _)) => why.push((isolation, error)),
                         Some(Fate::Began(Some(0)) | Fate::Over(0)) => {
-                            return (Some(isolation), why);
+                            return Ok(Probed { best: Some(isolation), why });
                         }
                         Some(Fate::Began(None)) | None
                             if ended == Some(0) && isolation == Isolation::C =>
                         {
-                            return (Some(isolation), why);
+                            return Ok(Probed { best: Some(isolation), why });
                         }
-                        other => why
-                            .push((isolation, format!("the probe ended unexpectedly: {other:?}"))),
+                        other => {
+                            return Err(format!("the probe ended unexpectedly: {other:?}"));
+                        }
                     }
+                }
+                Err(error)
+                    if error.raw_os_error().is_some_and(is_shortage)
+                        || matches!(
+                            error.kind(),
+                            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::OutOfMemory
+                        ) =>
+                {
+                    return Err(error.to_string());
                 }
                 Err(error) => why.push((isolation, error.to_string())),
             }
         }
-        (None, why)
+        Ok(Probed { best: None, why })
     }
 
     #[expect(clippy::too_many_arguments, reason = "what a command is made of")]

@@ -73,6 +73,13 @@ const PASSED_OVER: &[&str] = &[
     "vendor",
     ".gradle",
 ];
+/// Settings of git for a command with more access: nothing that the repository chooses runs.
+const GIT_WITHOUT_PROGRAMS: &[(&str, &str)] = &[
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("protocol.ext.allow", "never"),
+    ("safe.bareRepository", "explicit"),
+];
 /// At most this many folders are searched for secrets and sockets.
 const MOST_FOLDERS: usize = 20_000;
 
@@ -85,6 +92,16 @@ pub struct Opened {
     pub secrets: bool,
     /// Files in the workspace that other programs act on.
     pub protected: bool,
+    /// Of those, only the configuration of git repositories.
+    pub git_config: bool,
+}
+
+impl Opened {
+    /// Whether the command has more access than commands that nobody approved.
+    #[must_use]
+    pub fn more(self) -> bool {
+        self != Self::default()
+    }
 }
 
 /// Where things are on this machine.
@@ -117,8 +134,13 @@ pub struct Layout {
     pub bases: Mutex<Vec<Base>>,
 }
 
-/// A sandbox and its environment variables.
-type Base = (SandboxSpec, Vec<(String, String)>);
+/// The part of a sandbox that is the same for every command with more access, or without.
+#[derive(Debug, Clone)]
+pub struct Base {
+    more: bool,
+    spec: SandboxSpec,
+    env: Vec<(String, String)>,
+}
 
 /// What was found in a folder, as of its last change.
 #[derive(Debug, Clone)]
@@ -151,17 +173,19 @@ impl Layout {
         workspace: &Path,
         opened: Opened,
     ) -> io::Result<(SandboxSpec, Vec<(String, String)>)> {
+        let same = |base: &&Base| {
+            base.more == opened.more()
+                && base.spec.workspace == workspace
+                && base.spec.isolation == isolation
+        };
         let known = {
             let bases = self.bases.lock().unwrap_or_else(PoisonError::into_inner);
-            bases
-                .iter()
-                .find(|(base, _)| base.workspace == workspace && base.isolation == isolation)
-                .cloned()
+            bases.iter().find(same).cloned()
         };
-        let (mut spec, env) = match known {
+        let Base { mut spec, env, .. } = match known {
             Some(base) => base,
             None => {
-                let base = self.base(isolation, workspace)?;
+                let base = self.base(isolation, workspace, opened.more())?;
                 self.bases.lock().unwrap_or_else(PoisonError::into_inner).push(base.clone());
                 base
             }
@@ -171,7 +195,11 @@ impl Layout {
         let all = self.find(workspace);
         if !opened.protected {
             for folder in &all.guarded {
-                self.protected.iter().for_each(|names| protect(&mut spec, folder, names));
+                let closed = |names: &&Vec<String>| {
+                    !(opened.git_config && names.as_slice() == [".git", "config"])
+                };
+                let names = self.protected.iter().filter(closed);
+                names.for_each(|names| protect(&mut spec, folder, names));
                 // A `.git` file names a repository elsewhere.
                 let git = folder.join(".git");
                 spec.closed.extend(
@@ -202,14 +230,13 @@ impl Layout {
         Ok((spec, env))
     }
 
-    /// The part that is the same for every command.
-    fn base(
-        &self,
-        isolation: Isolation,
-        workspace: &Path,
-    ) -> io::Result<(SandboxSpec, Vec<(String, String)>)> {
+    /// The part that is the same for every command. A command with more access has caches,
+    /// temporary files and layers of its own: what other commands can write, it does not read.
+    fn base(&self, isolation: Isolation, workspace: &Path, more: bool) -> io::Result<Base> {
         let own = self.boxes.join(name_of(workspace));
-        let (cache, tmp) = (own.join("cache"), own.join("tmp"));
+        let approved = own.join("approved");
+        let place = if more { &approved } else { &own };
+        let (cache, tmp) = (place.join("cache"), place.join("tmp"));
         create_folder(&tmp)?;
         let mut env = Vec::new();
         for (variable, name) in CACHES {
@@ -228,6 +255,7 @@ impl Layout {
             private: self.home.iter().cloned().collect(),
             readable: self.readable.clone(),
             writable: self.writable.clone(),
+            own: Vec::new(),
             layered: Vec::new(),
             tmp: tmp.clone(),
             network: false,
@@ -251,11 +279,16 @@ impl Layout {
                 }
                 continue;
             }
-            let (above, work) = (own.join(format!("above-{n}")), own.join(format!("work-{n}")));
-            create_folder(&above)?;
-            create_folder(&work)?;
+            let folder = |name: &str, of: &Path| -> io::Result<PathBuf> {
+                let folder = of.join(format!("{name}-{n}"));
+                create_folder(&folder)?;
+                Ok(folder)
+            };
+            let of = if more { &approved } else { &own };
+            let (above, work) = (folder("above", of)?, folder("work", of)?);
+            let between = if more { None } else { Some(folder("above", &approved)?) };
             spec.hidden.extend(hidden.iter().map(|name| place.join(name)));
-            spec.layered.push(Layer { below: place, above, work });
+            spec.layered.push(Layer { below: place, between, above, work });
         }
         let layered = |name: &str| LAYERED.iter().any(|(variable, ..)| *variable == name);
         let named = self
@@ -290,9 +323,14 @@ impl Layout {
         if let Some(text) =
             self.home.as_ref().and_then(|home| tame_gitconfig(&home.join(".gitconfig")))
         {
-            let file = cache.join("gitconfig");
-            std::fs::write(&file, text)?;
+            // Not in a cache, where a command could change it for a later one.
+            let file = own.join("gitconfig");
+            dunnock_private::replace(&file, text.as_bytes())?;
             env.push(("GIT_CONFIG_GLOBAL".into(), file.to_string_lossy().into_owned()));
+            spec.own.push(file);
+        }
+        if more {
+            env.extend(self.approved_env(workspace));
         }
         // Drop paths below others that are already readable.
         let all = std::mem::take(&mut spec.readable);
@@ -301,7 +339,55 @@ impl Layout {
                 spec.readable.push(place);
             }
         }
-        Ok((spec, env))
+        Ok(Base { more, spec, env })
+    }
+
+    /// Whether commands that nobody approved can write to this path.
+    fn is_plantable(&self, workspace: &Path, path: &Path) -> bool {
+        let real = |place: &Path| place.canonicalize().unwrap_or_else(|_| place.to_path_buf());
+        let writable = self.writable.iter().map(PathBuf::as_path).chain([workspace, &self.boxes]);
+        writable.map(real).any(|place| real(path).starts_with(place))
+    }
+
+    /// The folders in which a command with more access finds programs: none that another command
+    /// can write to.
+    #[must_use]
+    pub fn approved_path(&self, workspace: &Path) -> Vec<PathBuf> {
+        let safe = |place: &&PathBuf| {
+            place.is_absolute() && place.is_dir() && !self.is_plantable(workspace, place)
+        };
+        self.path.iter().filter(safe).cloned().collect()
+    }
+
+    /// The program that a command with more access finds under this name, if any. A link can lead
+    /// to a file that another command can write to; that one does not count.
+    #[must_use]
+    pub fn approved_program(&self, workspace: &Path, name: &str) -> Option<PathBuf> {
+        let runs = |file: &PathBuf| {
+            file.metadata().is_ok_and(|about| about.is_file() && about.mode() & 0o111 != 0)
+        };
+        let found = self.approved_path(workspace).into_iter().map(|dir| dir.join(name)).find(runs);
+        found.filter(|file| !self.is_plantable(workspace, file))
+    }
+
+    /// Variables of a command with more access: where it finds programs, and no hooks of git. What
+    /// names a folder that other commands can write to is set to nothing.
+    #[must_use]
+    pub fn approved_env(&self, workspace: &Path) -> Vec<(String, String)> {
+        let path = std::env::join_paths(self.approved_path(workspace)).unwrap_or_default();
+        let mut env = vec![("PATH".to_owned(), path.to_string_lossy().into_owned())];
+        for (n, (key, value)) in GIT_WITHOUT_PROGRAMS.iter().enumerate() {
+            env.push((format!("GIT_CONFIG_KEY_{n}"), (*key).to_owned()));
+            env.push((format!("GIT_CONFIG_VALUE_{n}"), (*value).to_owned()));
+        }
+        env.push(("GIT_CONFIG_COUNT".into(), GIT_WITHOUT_PROGRAMS.len().to_string()));
+        let layered = |name: &str| LAYERED.iter().any(|(variable, ..)| *variable == name);
+        let named = self
+            .variables
+            .iter()
+            .filter(|(name, place)| !layered(name) && self.is_plantable(workspace, place));
+        env.extend(named.map(|(name, _)| (name.clone(), String::new())));
+        env
     }
 
     fn is_home(&self, place: &Path) -> bool {

@@ -37,7 +37,7 @@ mod tree;
 mod wire;
 
 #[cfg(target_os = "linux")]
-pub use client::{Ended, Held, Launcher, Probed, Run, Running};
+pub use client::{Ended, Held, Launcher, Run, Running};
 #[cfg(target_os = "linux")]
 pub use launcher::serve;
 #[cfg(target_os = "linux")]
@@ -49,7 +49,7 @@ pub use linux::{Isolation, Layer, SandboxSpec};
 #[cfg(target_os = "linux")]
 pub use prove::{PROBE, ProbeOutcome, Trial, VICTIM, probe, prove, victim};
 #[cfg(target_os = "linux")]
-pub use wire::{Bound, Bounds};
+pub use wire::{Bound, Bounds, Probed};
 
 /// The first argument that makes the program run as the launcher.
 pub const LAUNCH: &str = "__launch";

@@ -63,13 +63,22 @@ pub(crate) enum Ask {
     Leave { name: String },
 }
 
+/// The strongest sandbox that works on this machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probed {
+    /// The strongest level; `None` if no level works.
+    pub best: Option<Isolation>,
+    /// Why each stronger level does not work.
+    pub why: Vec<(Isolation, String)>,
+}
+
 /// A message from the launcher.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Tell {
     /// The command could not be started.
     Refused { id: u64, why: String },
-    /// The strongest sandbox that works, and why stronger ones do not.
-    Probed { best: Option<Isolation>, why: Vec<(Isolation, String)> },
+    /// The strongest sandbox that works, or why that could not be found out.
+    Probed(Result<Probed, String>),
     /// The held descriptor is closed.
     Released { id: u64 },
     /// The command ended, and everything it started is dead.

@@ -4,6 +4,7 @@ use crate::limits::Limits;
 use crate::root::Root;
 use dunnock_ports::{CancellationToken, DeltaSink};
 use dunnock_proto::{Access, CallId, Isolation, SessionId};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What a call works with.
@@ -22,10 +23,33 @@ pub(crate) struct CallContext {
     pub(crate) access: Access,
     /// A folder that is hidden from commands.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no sandbox"))]
-    pub(crate) hidden_folder: Option<std::path::PathBuf>,
+    pub(crate) hidden_folder: Option<PathBuf>,
     #[cfg(target_os = "linux")]
     pub(crate) launcher: Arc<dunnock_sandbox::Launcher>,
     /// Where things are on this machine, for the sandbox.
     #[cfg(target_os = "linux")]
     pub(crate) layout: Option<Arc<dunnock_sandbox::Layout>>,
+}
+
+impl CallContext {
+    /// Where things are, for a call that has more access than those that nobody approved. Without
+    /// any sandbox there is no difference.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn approved(&self) -> Option<&dunnock_sandbox::Layout> {
+        let more = !self.access.is_nothing() && self.level != Isolation::D;
+        self.layout.as_deref().filter(|_| more)
+    }
+
+    /// The program of this name: for a call with more access, one that no other call can have
+    /// written.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        #[cfg(target_os = "linux")]
+        if let Some(layout) = self.approved()
+            && !name.contains('/')
+        {
+            let found = layout.approved_program(self.root.path(), name);
+            return found.unwrap_or_else(|| PathBuf::from("/nonexistent").join(name));
+        }
+        crate::programs::found(name)
+    }
 }

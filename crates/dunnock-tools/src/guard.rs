@@ -97,18 +97,17 @@ impl Guard {
             guard.note(&path);
         }
         // The same for every repository inside: submodules and nested ones.
-        for config in spec.closed.iter().filter(|path| path.ends_with("config")) {
-            let inner = config
-                .parent()
-                .and_then(|dir| dir.strip_prefix(guard.root.path()).ok())
-                .map(Path::to_path_buf);
-            for dir in
-                inner.into_iter().filter(|dir| dir.components().any(|c| c.as_os_str() == ".git"))
-            {
-                ["hooks", "commondir", "config.worktree"]
-                    .iter()
-                    .for_each(|name| guard.note(&dir.join(name)));
-            }
+        let modules = spec.closed.iter().filter(|path| path.ends_with("config"));
+        let modules = modules.filter_map(|config| config.parent().map(Path::to_path_buf));
+        let nested = guard.guarded.iter().map(|folder| folder.join(".git"));
+        let inner: BTreeSet<PathBuf> = modules.chain(nested.filter(|git| git.is_dir())).collect();
+        let inner = inner.iter().filter_map(|dir| dir.strip_prefix(guard.root.path()).ok());
+        let inner = inner.filter(|dir| dir.components().any(|c| c.as_os_str() == ".git"));
+        let inner: Vec<PathBuf> = inner.map(Path::to_path_buf).collect();
+        for dir in inner {
+            ["hooks", "commondir", "config.worktree"]
+                .iter()
+                .for_each(|name| guard.note(&dir.join(name)));
         }
         if spec.isolation != Isolation::A {
             let mut room = MOST;

@@ -23,6 +23,8 @@ mod edit_common;
 pub mod git;
 #[cfg(target_os = "linux")]
 mod guard;
+#[cfg(target_os = "linux")]
+mod hooks;
 pub mod instructions;
 mod limits;
 mod memory;
@@ -30,6 +32,7 @@ mod output;
 mod preview;
 mod process;
 mod processes;
+mod programs;
 pub mod root;
 #[cfg(target_os = "linux")]
 mod sandbox;
@@ -45,9 +48,10 @@ pub use checkpoint::CheckpointStore;
 pub use diff_view::{DiffView, ExportFilter, PackedTrees, Preview};
 pub use limits::{Limits, SandboxSupport, Shell};
 pub use memory::{MEMORY, planner};
+pub use process::TOOLCHAINS;
 #[cfg(target_os = "linux")]
 pub use process::boxed_environment;
-pub use process::{TOOLCHAINS, found};
+pub use programs::found;
 #[cfg(target_os = "linux")]
 pub use sandbox::layout;
 pub use secrets::{Cleaner, holds_a_key, is_secret_file, redacted, secret_values};

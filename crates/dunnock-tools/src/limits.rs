@@ -124,4 +124,14 @@ pub struct SandboxSupport {
     pub level: Isolation,
     /// Why each stronger level is unavailable.
     pub why: Vec<(Isolation, String)>,
+    /// Why the level could not be found out. Then `level` says nothing, and no command may run.
+    pub failed: Option<String>,
+}
+
+impl SandboxSupport {
+    /// The level is not known.
+    #[must_use]
+    pub fn failed(why: String) -> Self {
+        Self { level: Isolation::D, why: Vec::new(), failed: Some(why) }
+    }
 }

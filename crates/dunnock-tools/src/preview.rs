@@ -4,18 +4,30 @@
 use crate::git;
 use dunnock_core::Call;
 use dunnock_core::policy::{self, Loses};
-use dunnock_proto::Loss;
+use dunnock_proto::CallPreview;
 use std::path::{Component, Path, PathBuf};
 
 /// Maximum files and folders examined for one call.
 const MOST: u64 = 100_000;
 
 /// Everything a call would destroy, judged by its command line, with current counts.
-pub(crate) fn of(root: &Path, call: &Call) -> Vec<Loss> {
+pub(crate) fn of(root: &Path, call: &Call) -> Vec<CallPreview> {
     policy::loses(call).iter().filter_map(|loses| one(root, loses)).collect()
 }
 
-fn one(root: &Path, loses: &Loses) -> Option<Loss> {
+/// The programs that a call with more access would run, where they are found for it.
+#[cfg(target_os = "linux")]
+pub(crate) fn programs(
+    layout: &dunnock_sandbox::Layout,
+    root: &Path,
+    call: &Call,
+) -> Vec<CallPreview> {
+    let names = policy::programs(call);
+    let found = names.iter().filter_map(|name| layout.approved_program(root, name));
+    found.map(|path| CallPreview::Runs { program: path.display().to_string() }).collect()
+}
+
+fn one(root: &Path, loses: &Loses) -> Option<CallPreview> {
     match loses {
         Loses::Paths { paths, more } => {
             let inside: Vec<&str> =
@@ -23,16 +35,21 @@ fn one(root: &Path, loses: &Loses) -> Option<Loss> {
             let mut left = MOST;
             let files: u64 = inside.iter().map(|path| count(root.join(path), &mut left)).sum();
             let more = *more || left == 0 || inside.len() < paths.len();
-            (files > 0).then(|| Loss::Deletes { files, untracked: untracked(root, &inside), more })
+            (files > 0).then(|| CallPreview::Deletes {
+                files,
+                untracked: untracked(root, &inside),
+                more,
+            })
         }
-        Loses::Stash => Some(Loss::DiscardsStash),
+        Loses::Stash => Some(CallPreview::DiscardsStash),
         Loses::Untracked { ignored } => {
             let args: &[&str] = if *ignored {
                 &["ls-files", "-o"]
             } else {
                 &["ls-files", "-o", "--exclude-standard"]
             };
-            git::ask(root, args).map(|names| Loss::DeletesUntracked { files: names.len() as u64 })
+            git::ask(root, args)
+                .map(|names| CallPreview::DeletesUntracked { files: names.len() as u64 })
         }
         // Comparing files would run filters that the repository chooses; listing staged changes
         // does not.
@@ -40,7 +57,7 @@ fn one(root: &Path, loses: &Loses) -> Option<Loss> {
             root,
             &["diff-index", "--cached", "--name-only", "--ignore-submodules=all", "HEAD"],
         )
-        .map(|names| Loss::DiscardsChanges { staged: names.len() as u64 }),
+        .map(|names| CallPreview::DiscardsChanges { staged: names.len() as u64 }),
     }
 }
 

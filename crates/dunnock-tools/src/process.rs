@@ -116,6 +116,11 @@ impl Program {
         env.extend(self.env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         env
     }
+    /// Another program in the same folder.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn beside(&self, words: Vec<String>) -> Self {
+        Self { words, folder: self.folder.clone(), env: &[], apart: false }
+    }
     /// Runs it in a folder below the root.
     pub(crate) fn within(self, folder: PathBuf) -> Self {
         Self { folder: Some(folder), ..self }
@@ -129,13 +134,21 @@ impl Program {
         let Some((name, args)) = self.words.split_first() else {
             return Err("the command is empty".into());
         };
-        let path = found(name).to_string_lossy().into_owned();
+        let path = context.program(name).to_string_lossy().into_owned();
         let words = std::iter::once(path).chain(args.iter().cloned()).collect();
         let folder =
             self.folder.as_deref().unwrap_or(context.root.path()).to_string_lossy().into_owned();
         #[cfg(target_os = "linux")]
         {
             let (mut env, mut spec, mut watch) = (environment(input), None, Watch::default());
+            if let Some(layout) = context.approved() {
+                // What names a folder that other commands can write to is not passed on.
+                let inside = |value: &str| {
+                    std::env::split_paths(value).any(|path| path.starts_with(context.root.path()))
+                };
+                env.retain(|(name, value)| name == "HOME" || !inside(value));
+                env = with(env, layout.approved_env(context.root.path()));
+            }
             if let Some(boxed) = CallSandbox::of(context)? {
                 env = with(env, boxed.env);
                 (spec, watch) =
@@ -359,28 +372,6 @@ pub(crate) fn shortened(text: &str, lines: usize, bytes: usize) -> String {
     } else {
         rest.to_owned()
     }
-}
-
-/// The path of a program in `PATH`, as the program itself will see it; just the name if it is not
-/// found or is already a path.
-#[must_use]
-pub fn found(name: &str) -> PathBuf {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let plain = !name.contains(std::path::is_separator) && cfg!(unix);
-    let found = plain.then(|| {
-        std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| is_program(file))
-    });
-    found.flatten().unwrap_or_else(|| PathBuf::from(name))
-}
-
-fn is_program(file: &std::path::Path) -> bool {
-    #[cfg(unix)]
-    let runs = |m: &std::fs::Metadata| {
-        std::os::unix::fs::PermissionsExt::mode(&m.permissions()) & 0o111 != 0
-    };
-    #[cfg(not(unix))]
-    let runs = |_: &std::fs::Metadata| true;
-    file.is_absolute() && std::fs::metadata(file).is_ok_and(|m| m.is_file() && runs(&m))
 }
 
 /// Says how a command ended that left processes behind.

@@ -67,21 +67,23 @@ pub(crate) fn probe(
     best: Isolation,
 ) -> SandboxSupport {
     let (Some(layout), Some(best)) = (layout, kernel_level(best)) else {
-        return SandboxSupport { level: Isolation::D, why: Vec::new() };
+        return SandboxSupport { level: Isolation::D, why: Vec::new(), failed: None };
     };
     // Probe with the options that calls will use.
-    let made = layout.spec(best, workspace, Opened::default());
-    let made = made
-        .and_then(|(spec, _)| launcher.probe(SandboxSpec { shares: Some("probe".into()), ..spec }));
-    launcher.leave("probe");
-    match made {
+    let probe = || {
+        let (spec, _) = layout.spec(best, workspace, Opened::default())?;
+        let probed = launcher.probe(SandboxSpec { shares: Some("probe".into()), ..spec });
+        launcher.leave("probe");
+        probed
+    };
+    // What was short, or killed, may be there the second time. It never means a lower level.
+    match probe().or_else(|_| probe()) {
         Ok(probed) => SandboxSupport {
             level: probed.best.map_or(Isolation::D, isolation),
             why: probed.why.into_iter().map(|(tried, why)| (isolation(tried), why)).collect(),
+            failed: None,
         },
-        Err(error) => {
-            SandboxSupport { level: Isolation::D, why: vec![(isolation(best), error.to_string())] }
-        }
+        Err(error) => SandboxSupport::failed(error.to_string()),
     }
 }
 
@@ -103,8 +105,8 @@ impl CallSandbox {
             |error: &dyn std::fmt::Display| format!("the sandbox could not be created: {error}");
         let layout =
             context.layout.as_ref().ok_or_else(|| fail(&"no sandbox layout was configured"))?;
-        let Access { network, secrets, protected, .. } = context.access;
-        let opened = Opened { network, secrets, protected };
+        let Access { network, secrets, protected, git_config, unsandboxed: _ } = context.access;
+        let opened = Opened { network, secrets, protected, git_config };
         let (mut spec, env) =
             layout.spec(level, context.root.path(), opened).map_err(|error| fail(&error))?;
         spec.hidden.extend(context.hidden_folder.clone());

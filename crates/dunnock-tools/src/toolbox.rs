@@ -14,7 +14,7 @@ use dunnock_core::{Call, failpoint};
 use dunnock_ports::{
     Blob, BoxFuture, CancellationToken, DeltaSink, FilesError, Store, ToolCall, Tools,
 };
-use dunnock_proto::{Finished, Isolation, Loss, Outcome, SessionId, VerifyArgs};
+use dunnock_proto::{Access, CallPreview, Finished, Isolation, Outcome, SessionId, VerifyArgs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -67,7 +67,7 @@ impl Toolbox {
                 Isolation::C,
                 format!("there is no sandbox on {} yet", std::env::consts::OS),
             )];
-            SandboxSupport { level: Isolation::D, why }
+            SandboxSupport { level: Isolation::D, why, failed: None }
         }
     }
 
@@ -135,10 +135,30 @@ impl Tools for Toolbox {
         }
     }
 
-    fn preview<'a>(&'a self, workspace: &'a str, call: &'a Call) -> BoxFuture<'a, Vec<Loss>> {
+    fn preview<'a>(
+        &'a self,
+        workspace: &'a str,
+        call: &'a Call,
+        access: Access,
+    ) -> BoxFuture<'a, Vec<CallPreview>> {
         let (root, call) = (std::path::PathBuf::from(workspace), call.clone());
+        #[cfg(target_os = "linux")]
+        let layout = self.layout.clone().filter(|_| !access.is_nothing());
+        #[cfg(not(target_os = "linux"))]
+        let _ = access;
         Box::pin(async move {
-            let look = tokio::task::spawn_blocking(move || crate::preview::of(&root, &call));
+            let look = tokio::task::spawn_blocking(move || {
+                #[cfg_attr(
+                    not(target_os = "linux"),
+                    expect(unused_mut, reason = "nothing is added")
+                )]
+                let mut all = crate::preview::of(&root, &call);
+                #[cfg(target_os = "linux")]
+                if let Some(layout) = layout {
+                    all.splice(..0, crate::preview::programs(&layout, &root, &call));
+                }
+                all
+            });
             look.await.unwrap_or_default()
         })
     }

@@ -14,6 +14,8 @@ mod keep;
 mod keep_kills;
 mod long_running;
 mod paths;
+#[cfg(target_os = "linux")]
+mod plantable;
 mod processes;
 mod speed;
 mod words;

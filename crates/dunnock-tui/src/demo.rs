@@ -177,6 +177,7 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
         isolation: Some(Isolation::A),
         access: Access { network: true, ..Access::NOTHING },
         rule: None,
+        project_code: false,
         preview: Vec::new(),
     };
     let kind = QuestionKind::Approval(Box::new(approval));

@@ -369,7 +369,7 @@ const SCENES: &[Scene] = &[
     ("asks_about_deleting", || {
         let mut t = Tape::new(80, 30);
         let reason = Reason::DeletesFolder;
-        let preview = vec![Loss::Deletes { files: 14, untracked: 3, more: true }];
+        let preview = vec![CallPreview::Deletes { files: 14, untracked: 3, more: true }];
         let protected = Access { protected: true, ..Access::NOTHING };
         let approval =
             Approval { preview, access: protected, ..approval(RequestKind::Destructive, reason) };

@@ -270,6 +270,7 @@ pub fn approval(request: RequestKind, reason: Reason) -> Approval {
         isolation: Some(Isolation::A),
         access: Access::NOTHING,
         rule: None,
+        project_code: false,
         preview: Vec::new(),
     }
 }

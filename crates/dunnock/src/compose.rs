@@ -149,11 +149,18 @@ impl Composed {
     }
 
     /// Probes the sandbox level. Call it before a session runs commands.
-    pub(crate) fn confine(&mut self, settings: &Settings, sandbox: Sandbox) -> &mut Self {
+    pub(crate) fn confine(&mut self, settings: &Settings, sandbox: Sandbox) -> anyhow::Result<()> {
         if sandbox != Sandbox::Off {
-            self.ports.level = probed(&self.toolbox, settings, &self.data).level;
+            let found = probed(&self.toolbox, settings, &self.data);
+            if let Some(why) = found.failed {
+                bail!(
+                    "the sandbox could not be checked: {why}. Try again; to work without a \
+                     sandbox, use --sandbox off"
+                );
+            }
+            self.ports.level = found.level;
         }
-        self
+        Ok(())
     }
 }
 

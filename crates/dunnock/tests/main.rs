@@ -22,6 +22,7 @@ mod privacy;
 mod proof;
 mod readme;
 mod real;
+mod red_team;
 mod replays;
 mod runs;
 mod secrets;

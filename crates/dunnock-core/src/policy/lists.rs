@@ -11,6 +11,8 @@ use dunnock_proto::{Access, Isolation, Reason};
 const NETWORK: Access = Access { network: true, ..Access::NOTHING };
 const SECRETS: Access = Access { secrets: true, ..Access::NOTHING };
 const PROTECTED_FILES: Access = Access { protected: true, ..Access::NOTHING };
+/// git writes its configuration, but no hook.
+const GIT_CONFIG: Access = Access { git_config: true, ..Access::NOTHING };
 const UNSANDBOXED: Access = Access { unsandboxed: true, ..Access::NOTHING };
 
 /// What the lists find in a call.
@@ -341,10 +343,9 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
         if remote {
             ask(
                 Reason::ContactsRemote { command: format!("git {sub}") },
-                NETWORK.and(if sub == "push" || sub == "pull" {
-                    PROTECTED_FILES
-                } else {
-                    Access::NOTHING
+                NETWORK.and(match sub {
+                    "push" | "pull" => GIT_CONFIG,
+                    _ => Access::NOTHING,
                 }),
             );
         }

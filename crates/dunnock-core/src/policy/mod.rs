@@ -9,6 +9,7 @@ mod lists;
 #[cfg(test)]
 mod oracle;
 mod planner;
+mod project_code;
 mod words;
 mod wrap;
 
@@ -59,12 +60,15 @@ fn command(call: &Call) -> Option<(CommandLine, bool)> {
     if call.class != Class::Command {
         return None;
     }
-    let CommandArgs { command, network } = CommandArgs::parse(call.args()).ok()?;
-    let line = match command {
-        CommandText::Line(line) => words::split(&line),
-        CommandText::Words(words) => words::given(&words),
-    };
-    Some((line, network))
+    let CommandArgs { command, network, .. } = CommandArgs::parse(call.args()).ok()?;
+    Some((parsed(&command), network))
+}
+
+fn parsed(command: &CommandText) -> CommandLine {
+    match command {
+        CommandText::Line(line) => words::split(line),
+        CommandText::Words(words) => words::given(words),
+    }
 }
 
 /// What this release's lists find in a call.
@@ -125,15 +129,49 @@ pub fn loses(call: &Call) -> Vec<Loses> {
     command(call).map(|(line, _)| lists::loses(&line)).unwrap_or_default()
 }
 
-/// The calls of an answer that need approval and would destroy something: a preview is made for
-/// these.
+/// The calls of an answer that need approval and would destroy something or get more access, each
+/// with that access: a preview is made for these.
 #[must_use]
-pub fn calls_to_preview(s: &State, answered: &Answered) -> Vec<Call> {
+pub fn calls_to_preview(s: &State, answered: &Answered) -> Vec<(Call, Access)> {
     let calls = (0..)
         .zip(Part::calls(&answered.parts).take(MOST_CALLS))
         .map(|(n, part)| new_call(s.preamble.as_deref(), answered.step, n, part));
-    let asks = |call: &Call| matches!(Policy::default().judge(s, call), Verdict::Ask(_));
-    calls.filter(|call| !loses(call).is_empty() && asks(call)).collect()
+    let asks = |call: Call| match Policy::default().judge(s, &call) {
+        Verdict::Ask(approval) if !approval.access.is_nothing() || !loses(&call).is_empty() => {
+            Some((call, approval.access))
+        }
+        Verdict::Ask(_) | Verdict::Allow { .. } | Verdict::Deny(_) => None,
+    };
+    calls.filter_map(asks).collect()
+}
+
+/// Whether the command of a call may run code of the project. In another folder, that folder's
+/// repository decides what git runs.
+fn runs_project_code(call: &Call) -> bool {
+    let folder = CommandArgs::parse(call.args()).ok().and_then(|args| args.folder);
+    let elsewhere = folder.is_some_and(|folder| !plain_path(&folder).is_empty());
+    command(call).is_some_and(|(line, _)| elsewhere || project_code::may_run(&line))
+}
+
+/// The names of the programs that a call runs, as far as its text shows: for previews.
+#[must_use]
+pub fn programs(call: &Call) -> Vec<String> {
+    let Some((line, _)) = command(call) else { return Vec::new() };
+    let all = wrap::unwrapped(&line);
+    let first = |command: &Simple| command.words.first().filter(|word| word.plain).cloned();
+    let mut names: Vec<String> =
+        all.commands.iter().filter_map(first).map(|word| word.text).collect();
+    names.retain(|name| !name.is_empty() && !name.contains('/'));
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The remote that a call pushes to, if it is one plain `git push` and nothing else; empty if it
+/// names none.
+#[must_use]
+pub fn pushes_to(command: &CommandText) -> Option<String> {
+    project_code::pushes_to(&parsed(command))
 }
 
 /// The approval request for a call: all reasons, and what a yes means.
@@ -157,8 +195,10 @@ fn approval(s: &State, call: &Call, reasons: Vec<Reason>, access: Access) -> App
         (Class::Edit, _) => RequestKind::Edit,
         (Class::Command | Class::Read, tool) => RequestKind::Tool { name: tool.to_owned() },
     };
+    let project_code = !access.is_nothing() && runs_project_code(call);
     let (call, call_hash) = (call.id, call.hash());
-    Approval { call, call_hash, request, reasons, isolation, access, rule, preview: Vec::new() }
+    let preview = Vec::new();
+    Approval { call, call_hash, request, reasons, isolation, access, rule, project_code, preview }
 }
 
 /// Whether a call is a patch that deletes a file.

@@ -92,8 +92,14 @@ pub(crate) enum Fate {
     Began(Option<i32>),
     /// The same, and only the sandbox's first process is left, which is about to exit.
     Over(i32),
-    /// It was not started; what failed.
-    Failed(String),
+    /// It was not started; what failed, and the error number.
+    Failed(String, i32),
+}
+
+/// Whether an error says that something is short at the moment: processes, memory, descriptors. It
+/// says nothing about what this machine can do.
+pub(crate) fn is_shortage(number: i32) -> bool {
+    matches!(number, libc::EAGAIN | libc::ENOMEM | libc::EMFILE | libc::ENFILE)
 }
 
 impl Fate {
@@ -120,14 +126,16 @@ impl Fate {
                     .and_then(|at| WHAT.get(at))
                     .copied()
                     .unwrap_or("unknown step");
-                Self::Failed(if what == "execve" {
+                let text = if what == "execve" {
                     error.to_string()
                 } else {
                     format!("the process or its sandbox could not be created: {what}: {error}")
-                })
+                };
+                Self::Failed(text, number(4))
             }
             _ => Self::Failed(
                 "the process or its sandbox could not be created: its report is incomplete".into(),
+                libc::EAGAIN,
             ),
         })
     }
@@ -285,7 +293,7 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
         if joined <= 0 {
             drop(write);
             return Err(io::Error::other(match Fate::read(&read) {
-                Some(Fate::Failed(why)) => why,
+                Some(Fate::Failed(why, _)) => why,
                 _ => "the sandbox could not be created: its setup ended unexpectedly".into(),
             }));
         }
@@ -321,7 +329,8 @@ pub(crate) fn network() -> io::Result<Net> {
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let maps = [format!("{user} {user} 1").into_bytes(), format!("{group} {group} 1").into_bytes()];
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    let holder = Holder { maps: &maps, ready: write.as_raw_fd() };
+    let launcher = rustix::process::getpid().as_raw_nonzero().get();
+    let holder = Holder { maps: &maps, ready: write.as_raw_fd(), launcher };
     let mut stack = vec![0u128; STACK / 16];
     let top = stack.as_mut_ptr().cast::<u8>().wrapping_add(STACK);
     let argument = std::ptr::from_ref(&holder).cast_mut().cast::<c_void>();
@@ -335,7 +344,8 @@ pub(crate) fn network() -> io::Result<Net> {
         )
     };
     let failed = |what: &str, error: io::Error| {
-        io::Error::other(format!("the sandbox could not be created: {what}: {error}"))
+        let text = format!("the sandbox could not be created: {what}: {error}");
+        io::Error::new(error.kind(), text)
     };
     let pid = rustix::process::Pid::from_raw(pid.max(0))
         .ok_or_else(|| failed("clone", io::Error::last_os_error()))?;
@@ -366,6 +376,7 @@ pub(crate) fn network() -> io::Result<Net> {
 struct Holder<'a> {
     maps: &'a [Vec<u8>; 2],
     ready: RawFd,
+    launcher: i32,
 }
 
 /// Lives until the descriptors of its network namespace have been opened.
@@ -376,6 +387,15 @@ extern "C" fn hold_network(argument: *mut c_void) -> c_int {
     unsafe {
         let holder = &*argument.cast::<Holder<'_>>();
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() != holder.launcher {
+            libc::_exit(127); // the launcher died before the call above took effect
+        }
+        // Whatever happens to this process, it holds no lock and no socket of the launcher.
+        let ready = holder.ready.cast_unsigned();
+        if ready > 0 {
+            libc::syscall(libc::SYS_close_range, 0u32, ready - 1, 0u32);
+        }
+        libc::syscall(libc::SYS_close_range, ready + 1, u32::MAX, 0u32);
         libc::prctl(libc::PR_SET_DUMPABLE, 1);
         write_to(c"/proc/self/setgroups", b"deny");
         if write_to(c"/proc/self/uid_map", &holder.maps[0]) < 0 {

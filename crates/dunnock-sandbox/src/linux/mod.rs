@@ -13,7 +13,7 @@ mod plan;
 mod quiet;
 mod spec;
 
-pub(crate) use child::{Fate, Net, Ready, network, spawn};
+pub(crate) use child::{Fate, Net, Ready, is_shortage, network, spawn};
 pub(crate) use landlock::abi;
 pub(crate) use plan::Plan;
 pub use spec::{Isolation, Layer, SandboxSpec};

@@ -267,7 +267,7 @@ fn rules(spec: &SandboxSpec) -> Vec<Rule> {
         }
     }
     DEVICES.iter().for_each(|path| grant(Path::new(path), DEVICE | READ));
-    spec.readable.iter().for_each(|path| grant(path, READ));
+    spec.readable.iter().chain(&spec.own).for_each(|path| grant(path, READ));
     grant(&spec.workspace, if spec.writes { ALL } else { READ });
     spec.writable.iter().for_each(|path| grant(path, ALL));
     match spec.isolation {
@@ -352,6 +352,10 @@ fn mounts(spec: &SandboxSpec) -> io::Result<Steps> {
             back.push((s.take(path)?, path, folder));
         }
     }
+    let mut own: Vec<(usize, &Path)> = Vec::new();
+    for path in &spec.own {
+        own.push((s.take(path)?, path));
+    }
     let resolver = Path::new("/etc/resolv.conf").canonicalize().ok();
     let resolver = resolver.filter(|path| spec.network && s.covered(path));
     if let Some(path) = &resolver {
@@ -411,9 +415,12 @@ fn mounts(spec: &SandboxSpec) -> io::Result<Steps> {
             None => {}
         }
     }
-    // Caches may be in one of Dunnock's own folders, which is hidden.
+    // Caches and our own files may be in one of Dunnock's own folders, which is hidden.
     for (slot, path) in caches {
         s.put(slot, path, true)?;
+    }
+    for (slot, path) in own {
+        s.put(slot, path, false)?;
     }
     s.list.extend([
         MountStep::Remove { path: text(&nothing)? },
@@ -428,6 +435,9 @@ fn layer_data(layer: &super::Layer) -> io::Result<CString> {
     let safe = |path: &Path| {
         path.to_string_lossy().replace('\\', "\\\\").replace(':', "\\:").replace(',', "\\,")
     };
-    let (below, above, work) = (safe(&layer.below), safe(&layer.above), safe(&layer.work));
-    Ok(CString::new(format!("lowerdir={below},upperdir={above},workdir={work},userxattr"))?)
+    let (above, work) = (safe(&layer.above), safe(&layer.work));
+    let lower: Vec<String> =
+        layer.between.iter().chain([&layer.below]).map(|path| safe(path)).collect();
+    let lower = lower.join(":");
+    Ok(CString::new(format!("lowerdir={lower},upperdir={above},workdir={work},userxattr"))?)
 }

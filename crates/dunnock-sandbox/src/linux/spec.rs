@@ -41,6 +41,8 @@ pub struct SandboxSpec {
     pub readable: Vec<PathBuf>,
     /// Folders outside the workspace that it may write: caches.
     pub writable: Vec<PathBuf>,
+    /// Files of ours that a command may read, in folders that are otherwise hidden.
+    pub own: Vec<PathBuf>,
     /// Folders that appear writable: changes go to an overlay.
     pub layered: Vec<Layer>,
     /// Folder for temporary files if it has no `/tmp` of its own.
@@ -56,6 +58,8 @@ pub struct SandboxSpec {
 pub struct Layer {
     /// The real folder, and where the overlay is mounted.
     pub below: PathBuf,
+    /// Changes made by calls with more access. Other calls see them but cannot change them.
+    pub between: Option<PathBuf>,
     /// Where the changes are stored.
     pub above: PathBuf,
     /// The overlay's work folder, on the same file system as `above`.

@@ -1,8 +1,12 @@
 //! `shell`.
 
+#[cfg(target_os = "linux")]
+use crate::hooks;
 use crate::process::{self, Program};
 use crate::root::{PathError, RepoPath};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
+#[cfg(target_os = "linux")]
+use dunnock_proto::CommandText;
 use dunnock_proto::{Class, Piece, Recovery, ToolView};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -44,6 +48,15 @@ pub(crate) enum Line {
 }
 
 impl Line {
+    /// The command as policy reads it.
+    #[cfg(target_os = "linux")]
+    fn text(&self) -> CommandText {
+        match self {
+            Self::Text(line) => CommandText::Line(line.clone()),
+            Self::Words(words) => CommandText::Words(words.clone()),
+        }
+    }
+
     /// The program to run, in a folder below the root.
     pub(crate) fn program(
         self,
@@ -120,6 +133,8 @@ impl Tool for ShellCommand {
     ];
 
     async fn run(self, context: ToolContext) -> ToolOutput {
+        #[cfg(target_os = "linux")]
+        let command = self.command.text();
         let mut program = match self.command.program(&context, self.folder.as_deref()) {
             Ok(program) => program,
             Err(error) => return Err::<String, _>(error).into(),
@@ -129,6 +144,10 @@ impl Tool for ShellCommand {
             .map_or(context.limits.command, Duration::from_secs)
             .min(context.limits.command_most);
         program.apart = self.apart;
+        #[cfg(target_os = "linux")]
+        if let Some(failed) = hooks::before_push(&context, &program, &command, most).await {
+            return failed;
+        }
         process::run(&context, program, most).await
     }
 }

@@ -66,7 +66,7 @@ pub(crate) async fn new(
             "Dunnock cannot count what a chat uses; give the bridge a time budget (--budget 10min)",
         ));
     }
-    open.confine(&settings, config.sandbox);
+    open.confine(&settings, config.sandbox)?;
     compose::keepable(&config, open.ports.level, open.ports.day_budget)?;
     held(&settings, &open, &workspace, &folder).await?;
     let started =
@@ -109,7 +109,7 @@ pub(crate) async fn resume(
         .with_context(|| format!("{} cannot be created", folder.display()))?;
     let workspace = PathBuf::from(state.workspace.as_deref().unwrap_or_default());
     let mut open = open;
-    open.confine(&settings, state.config.sandbox);
+    open.confine(&settings, state.config.sandbox)?;
     held(&settings, &open, &workspace, &folder).await?;
     claim(&folder, &session)?;
     // A request that could not be written must not end the session.

@@ -77,6 +77,10 @@ pub(crate) async fn run(data: Option<PathBuf>, json: bool) -> anyhow::Result<Exi
 fn confined(report: &mut Report, settings: &crate::config::settings::Settings) {
     let Ok(data) = paths::data_dir(settings) else { return };
     let confined = compose::confined(settings, &data);
+    if let Some(why) = &confined.failed {
+        let text = format!("the sandbox could not be checked: {why}; try again");
+        return report.say(Sign::Bad, "sandbox", &text);
+    }
     let level = confined.level;
     let sign = if level == Isolation::A { Sign::Ok } else { Sign::Note };
     report.say(sign, "sandbox", &format!("level {level:?}: {}", sandbox::made_of(level)));

@@ -105,7 +105,7 @@ async fn copy(
     let checkpoints =
         open.checkpoints.clone().ok_or("checkpoints are not supported on this system")?;
     let first = state.first.clone().ok_or("the session has no checkpoint of its files")?;
-    open.confine(settings, Sandbox::Auto);
+    open.confine(settings, Sandbox::Auto).map_err(|error| error.to_string())?;
     if open.ports.level == Isolation::D {
         return Err(
             "there is no sandbox here, and recorded commands are not rerun without one".into()

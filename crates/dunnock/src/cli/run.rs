@@ -39,7 +39,7 @@ pub(crate) async fn run(
     if settings.planner.value {
         planner::plan(&settings, &mut config, &workspace, &task);
     }
-    open.confine(&settings, config.sandbox);
+    open.confine(&settings, config.sandbox)?;
     compose::keepable(&config, open.ports.level, open.ports.day_budget)?;
     start(open, &workspace, config, (task, pictures), flags, Carrying::Leaves).await
 }
@@ -142,7 +142,7 @@ pub(crate) async fn go_on(
         let now = &seen.state.config;
         let patch = compose::patch(settings, &open.client, now, None)?;
         let config = patch.map_or_else(|| now.as_ref().clone(), |patch| now.with(&patch));
-        open.confine(settings, config.sandbox);
+        open.confine(settings, config.sandbox)?;
         compose::keepable(&config, open.ports.level, open.ports.day_budget)?;
         open.client.knows(&config.model).map_err(usage)?;
     }

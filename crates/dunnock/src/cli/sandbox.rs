@@ -129,6 +129,9 @@ pub(crate) async fn run(
 
 fn show(settings: &Settings, json: bool) -> anyhow::Result<ExitCode> {
     let confined = compose::confined(settings, &paths::data_dir(settings)?);
+    if let Some(why) = &confined.failed {
+        anyhow::bail!("the sandbox could not be checked: {why}. Try again");
+    }
     let level = confined.level;
     if json {
         let why: Vec<_> = confined
@@ -166,11 +169,14 @@ fn isolation(
         Some("A") => Level::A,
         Some("B") => Level::B,
         Some(_) => Level::C,
-        None => match compose::confined(settings, data).level {
-            Isolation::A => Level::A,
-            Isolation::B => Level::B,
-            Isolation::C => Level::C,
-            Isolation::D => anyhow::bail!(
+        None => match compose::confined(settings, data) {
+            SandboxSupport { failed: Some(why), .. } => {
+                anyhow::bail!("the sandbox could not be checked: {why}. Try again")
+            }
+            SandboxSupport { level: Isolation::A, .. } => Level::A,
+            SandboxSupport { level: Isolation::B, .. } => Level::B,
+            SandboxSupport { level: Isolation::C, .. } => Level::C,
+            SandboxSupport { level: Isolation::D, .. } => anyhow::bail!(
                 "no sandbox is available here (level D). \"dunnock sandbox\" shows why"
             ),
         },

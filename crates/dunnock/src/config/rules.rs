@@ -47,11 +47,12 @@ pub(crate) fn save(rules: &Rules) -> anyhow::Result<()> {
             let (tool, words) =
                 (serde_json::to_string(&rule.tool)?, serde_json::to_string(&rule.words)?);
             text.push_str(&format!("\n[[{kind}]]\ntool = {tool}\nwords = {words}\n"));
-            let Access { network, secrets, protected, unsandboxed } = rule.access;
+            let Access { network, secrets, protected, git_config, unsandboxed } = rule.access;
             if !rule.access.is_nothing() {
+                let git_config = if git_config { ", git_config = true" } else { "" };
                 text.push_str(&format!(
                     "access = {{ network = {network}, secrets = {secrets}, protected = \
-                     {protected}, unsandboxed = {unsandboxed} }}\n"
+                     {protected}{git_config}, unsandboxed = {unsandboxed} }}\n"
                 ));
             }
         }

@@ -47,7 +47,7 @@ impl ServeHost {
     pub(crate) async fn open(workspace: PathBuf, flags: FlagValues) -> anyhow::Result<Self> {
         let settings = load::settings(None, false, flags.clone())?;
         let mut base = compose::open(&settings, None).await?;
-        base.confine(&settings, Sandbox::Auto);
+        base.confine(&settings, Sandbox::Auto)?;
         let service = Arc::new(service(&load::settings(Some(&workspace), false, flags.clone())?)?);
         Ok(Self { workspace, flags, base, others: Mutex::default(), service })
     }

@@ -103,15 +103,15 @@ impl TuiHost {
         let sandbox = self.settings.sandbox.value;
         let settings = self.settings.clone();
         let (confined, level) = tokio::task::spawn_blocking(move || {
-            open.confine(&settings, sandbox);
+            open.confine(&settings, sandbox)?;
             let level = if sandbox == dunnock_proto::Sandbox::Off {
                 Isolation::D
             } else {
                 open.ports.level
             };
-            (open, level)
+            anyhow::Ok((open, level))
         })
-        .await?;
+        .await??;
         let open = confined;
         self.welcome.level = format!("{level:?}").chars().next();
         self.tell(HostEvent::Welcome(self.welcome.clone())).await;
