@@ -179,15 +179,20 @@ impl Launcher {
         let probed = sent.and_then(|()| {
             receiver.recv_timeout(Duration::from_secs(10)).map_err(|error| match error {
                 mpsc::RecvTimeoutError::Disconnected => died.to_owned(),
-                mpsc::RecvTimeoutError::Timeout => "the check took more than 10 s".to_owned(),
+                mpsc::RecvTimeoutError::Timeout => {
+                    if let Some(pid) = line.pid {
+                        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                    }
+                    "the check took more than 10 s".to_owned()
+                }
             })
         });
         if probed.is_err() {
-            // It is gone or stuck. The next one starts anew.
-            if let Some(pid) = line.pid {
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            // It is gone. The next one starts anew, unless another thread has started it.
+            let mut now = lock(&self.line);
+            if now.as_ref().is_some_and(|now| Arc::ptr_eq(now, &line)) {
+                *now = None;
             }
-            *lock(&self.line) = None;
         }
         probed.and_then(|probed| probed).map_err(io::Error::other)
     }

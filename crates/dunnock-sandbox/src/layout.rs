@@ -73,11 +73,17 @@ const PASSED_OVER: &[&str] = &[
     "vendor",
     ".gradle",
 ];
-/// Settings of git for a command with more access: nothing that the repository chooses runs.
+/// Settings of git for a command with more access. It runs no hook, no file monitor and no helper
+/// of a transport, does not enter submodules, whose configuration can be planted, and uses no
+/// repository by its path, because git drops these settings there.
 const GIT_WITHOUT_PROGRAMS: &[(&str, &str)] = &[
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("protocol.ext.allow", "never"),
+    ("protocol.file.allow", "never"),
+    ("fetch.recurseSubmodules", "false"),
+    ("push.recurseSubmodules", "no"),
+    ("submodule.recurse", "false"),
     ("safe.bareRepository", "explicit"),
 ];
 /// At most this many folders are searched for secrets and sockets.
@@ -230,13 +236,14 @@ impl Layout {
         Ok((spec, env))
     }
 
-    /// The part that is the same for every command. A command with more access has caches,
-    /// temporary files and layers of its own: what other commands can write, it does not read.
+    /// The part that is the same for every command. A command with more access has temporary files
+    /// and layers of its own: what other commands can write, it does not read.
     fn base(&self, isolation: Isolation, workspace: &Path, more: bool) -> io::Result<Base> {
         let own = self.boxes.join(name_of(workspace));
         let approved = own.join("approved");
-        let place = if more { &approved } else { &own };
-        let (cache, tmp) = (place.join("cache"), place.join("tmp"));
+        let tmp = if more { approved.join("tmp") } else { own.join("tmp") };
+        // The programs that use these caches run code of the project anyway.
+        let cache = own.join("cache");
         create_folder(&tmp)?;
         let mut env = Vec::new();
         for (variable, name) in CACHES {
@@ -346,7 +353,8 @@ impl Layout {
     fn is_plantable(&self, workspace: &Path, path: &Path) -> bool {
         let real = |place: &Path| place.canonicalize().unwrap_or_else(|_| place.to_path_buf());
         let writable = self.writable.iter().map(PathBuf::as_path).chain([workspace, &self.boxes]);
-        writable.map(real).any(|place| real(path).starts_with(place))
+        // As it is written, too: a link in the workspace can be replaced.
+        writable.map(real).any(|place| real(path).starts_with(&place) || path.starts_with(&place))
     }
 
     /// The folders in which a command with more access finds programs: none that another command
@@ -356,7 +364,13 @@ impl Layout {
         let safe = |place: &&PathBuf| {
             place.is_absolute() && place.is_dir() && !self.is_plantable(workspace, place)
         };
-        self.path.iter().filter(safe).cloned().collect()
+        self.path.iter().filter(safe).filter_map(|place| place.canonicalize().ok()).collect()
+    }
+
+    /// Whether folders of `PATH` are missing for a command with more access.
+    #[must_use]
+    pub fn shortens_path(&self, workspace: &Path) -> bool {
+        self.path.iter().any(|place| place.is_dir() && self.is_plantable(workspace, place))
     }
 
     /// The program that a command with more access finds under this name, if any. A link can lead

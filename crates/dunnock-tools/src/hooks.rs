@@ -10,8 +10,8 @@ use dunnock_core::policy;
 use dunnock_proto::{Access, CommandText};
 use std::time::Duration;
 
-/// Runs the hook as git does before a push of the current branch. The remote's commits are not
-/// known without a connection, so the hook gets zeros instead.
+/// Runs the hook for a push of the current branch. The remote's commit is the one that is known
+/// here, or zeros. The hook has no network.
 const BEFORE_PUSH: &str = r#"
 hooks=$(git rev-parse --path-format=absolute --git-path hooks 2>/dev/null) || exit 0
 [ -x "$hooks/pre-push" ] || exit 0
@@ -20,7 +20,8 @@ remote=${1:-$(git config "branch.${branch#refs/heads/}.remote" || echo origin)}
 url=$(git remote get-url --push "$remote" 2>/dev/null || printf %s "$remote")
 commit=$(git rev-parse -q --verify HEAD) || exit 0
 cd "$(git rev-parse --show-toplevel)" || exit 1
-printf '%s %s %s %040d\n' "$branch" "$commit" "$branch" 0 | "$hooks/pre-push" "$remote" "$url"
+known=$(git rev-parse -q --verify "refs/remotes/$remote/${branch#refs/heads/}") || known=$(printf %040d 0)
+printf '%s %s %s %s\n' "$branch" "$commit" "$branch" "$known" | "$hooks/pre-push" "$remote" "$url"
 "#;
 
 /// Runs the hook before a push, if the call has more access than the hook may have. Returns the
@@ -40,6 +41,8 @@ pub(crate) async fn before_push(
     if output.end == ToolStatus::Done {
         return None;
     }
-    output.text.push_str("\n[the pre-push hook failed, so nothing was pushed]");
+    output.text.push_str(
+        "\n[the pre-push hook failed, so nothing was pushed; it ran in the sandbox, without network]",
+    );
     Some(output)
 }

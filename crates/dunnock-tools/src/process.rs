@@ -144,15 +144,21 @@ impl Program {
             if let Some(layout) = context.approved() {
                 // What names a folder that other commands can write to is not passed on.
                 let inside = |value: &str| {
-                    std::env::split_paths(value).any(|path| path.starts_with(context.root.path()))
+                    std::env::split_paths(value).any(|path| {
+                        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+                        [&path, &real].iter().any(|path| path.starts_with(context.root.path()))
+                    })
                 };
                 env.retain(|(name, value)| name == "HOME" || !inside(value));
                 env = with(env, layout.approved_env(context.root.path()));
             }
             if let Some(boxed) = CallSandbox::of(context)? {
                 env = with(env, boxed.env);
-                (spec, watch) =
-                    (Some(boxed.spec), Watch { guard: boxed.guard, level: Some(context.level) });
+                let short_path = context
+                    .approved()
+                    .is_some_and(|layout| layout.shortens_path(context.root.path()));
+                let level = Some(context.level);
+                (spec, watch) = (Some(boxed.spec), Watch { guard: boxed.guard, level, short_path });
             }
             let env = self.surrounded(env);
             Ok((name.clone(), Start { words, folder, env, input, spec }, watch))
@@ -179,6 +185,9 @@ pub(crate) struct Watch {
     /// Its sandbox level, if it was sandboxed.
     #[cfg(target_os = "linux")]
     level: Option<dunnock_proto::Isolation>,
+    /// Its `PATH` lacks folders of the workspace.
+    #[cfg(target_os = "linux")]
+    short_path: bool,
 }
 
 impl Watch {
@@ -203,6 +212,13 @@ impl Watch {
                     "[sandbox: commands may not create or change protected files; reverted unless noted: \
                      {names}]"
                 ));
+            }
+            if failed && self.short_path {
+                said.push(
+                    "[with more access, programs in folders of the workspace are not on PATH; \
+                     name them by path, for instance .venv/bin/pip]"
+                        .into(),
+                );
             }
             // A refusal by the kernel looks like any other error: if the output shows one, the
             // sandbox may be the reason.

@@ -122,6 +122,20 @@ const ATTACKS: &[Attack] = &[
         ..PLAIN
     },
     Attack {
+        name: "the hooks of a repository in the project, then git push to its path",
+        plant: "git init -q --bare r.git && cp EVIL r.git/hooks/pre-receive",
+        asked: "git push ./r.git main",
+        ..PLAIN
+    },
+    Attack {
+        name: "a folder of PATH that is a link in the project and is replaced: git",
+        setup: "mkdir -p ~/venv/bin && ln -s ~/venv .venv",
+        path: "WS/.venv/bin:",
+        plant: "rm .venv && mkdir -p .venv/bin && cp EVIL .venv/bin/git",
+        asked: "git fetch origin",
+        ..PLAIN
+    },
+    Attack {
         name: "hooks written by what a push runs",
         setup: "mkdir -p .githooks && git config core.hooksPath .githooks && git init -q --bare \
                 remote.git && git remote set-url origin ./remote.git",

@@ -12,7 +12,6 @@ const OWN_CODE_ONLY: &[&str] = &[
     "curl",
     "dig",
     "doctl",
-    "ftp",
     "gcloud",
     "gh",
     "glab",
@@ -20,27 +19,15 @@ const OWN_CODE_ONLY: &[&str] = &[
     "host",
     "http",
     "https",
-    "hub",
-    "mariadb",
-    "mongosh",
-    "mosh",
-    "mysql",
-    "nc",
-    "ncat",
-    "netcat",
     "nslookup",
     "ping",
-    "psql",
     "redis-cli",
     "s3cmd",
-    "scp",
-    "sftp",
-    "socat",
-    "ssh",
     "telnet",
-    "wget",
     "xh",
 ];
+/// The same, if they get no options: these can name files and programs.
+const WITHOUT_OPTIONS: &[&str] = &["scp", "ssh", "wget"];
 /// Commands of `git` that run nothing of the project, with hooks off.
 const GIT: &[&str] =
     &["clone", "config", "fetch", "ls-remote", "pull", "push", "remote", "request-pull"];
@@ -49,7 +36,7 @@ const CONTAINERS: &[&str] = &[
     "images", "info", "inspect", "kill", "login", "logout", "logs", "ps", "pull", "push", "rm",
     "rmi", "start", "stop", "version",
 ];
-/// Commands of `npm` and its kin that run no script.
+/// Commands of `npm` that run no script.
 const PACKAGES: &[&str] = &["info", "login", "outdated", "search", "view", "whoami"];
 
 /// Whether a command line may run code of the project.
@@ -59,8 +46,9 @@ pub(super) fn may_run(line: &CommandLine) -> bool {
 }
 
 fn own_code_only(command: &Simple) -> bool {
-    // A variable can name a program, as GIT_SSH_COMMAND does.
-    if !command.sets.is_empty() || !command.words.iter().all(|word| word.plain) {
+    // A variable can name a program, as GIT_SSH_COMMAND does; input can be a script.
+    let reads = command.files.iter().any(|(sign, _)| sign.contains('<'));
+    if reads || !command.sets.is_empty() || !command.words.iter().all(|word| word.plain) {
         return false;
     }
     let mut words = command.texts();
@@ -70,18 +58,28 @@ fn own_code_only(command: &Simple) -> bool {
         // Options before the subcommand can name programs and other folders.
         "git" => GIT.contains(&sub) && !command.texts().any(names_a_program),
         "docker" | "podman" => CONTAINERS.contains(&sub),
-        "npm" | "pnpm" | "yarn" | "bun" => PACKAGES.contains(&sub),
+        "npm" => PACKAGES.contains(&sub),
         "echo" | "printf" | "true" => true,
+        _ if WITHOUT_OPTIONS.contains(&name) => !command.texts().any(|w| w.starts_with('-')),
         _ => OWN_CODE_ONLY.contains(&name),
     }
 }
 
-/// Options of git's transports that run a program on one side.
+/// Options of git that name a program or a setting. git takes abbreviations and attached values.
 fn names_a_program(word: &str) -> bool {
-    ["--upload-pack", "--receive-pack", "--exec", "-u", "-c", "--config", "--template"]
-        .iter()
-        .any(|option| word == *option || word.starts_with(&format!("{option}=")))
+    let long = [
+        "--upload-pack",
+        "--receive-pack",
+        "--recurse-submodules",
+        "--exec",
+        "--config",
+        "--template",
+    ];
+    let name = word.split('=').next().unwrap_or(word);
+    word.starts_with("-u")
+        || word.starts_with("-c")
         || word.starts_with("ext::")
+        || (name.len() > 2 && long.iter().any(|option| option.starts_with(name)))
 }
 
 /// The remote of a line that is one plain `git push`; empty if it names none.

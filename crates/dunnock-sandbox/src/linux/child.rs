@@ -96,6 +96,14 @@ pub(crate) enum Fate {
     Failed(String, i32),
 }
 
+/// An error with this text. Its kind says whether something is short at the moment.
+fn with_number(text: String, number: i32) -> io::Error {
+    match is_shortage(number) {
+        true => io::Error::new(io::ErrorKind::WouldBlock, text),
+        false => io::Error::other(text),
+    }
+}
+
 /// Whether an error says that something is short at the moment: processes, memory, descriptors. It
 /// says nothing about what this machine can do.
 pub(crate) fn is_shortage(number: i32) -> bool {
@@ -277,9 +285,10 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
     if pid < 0 {
         let error = io::Error::last_os_error();
         return Err(match isolation {
-            Some(_) => {
-                io::Error::other(format!("the sandbox could not be created: clone: {error}"))
-            }
+            Some(_) => with_number(
+                format!("the sandbox could not be created: clone: {error}"),
+                error.raw_os_error().unwrap_or(0),
+            ),
             None => error,
         });
     }
@@ -292,10 +301,13 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
         );
         if joined <= 0 {
             drop(write);
-            return Err(io::Error::other(match Fate::read(&read) {
-                Some(Fate::Failed(why, _)) => why,
-                _ => "the sandbox could not be created: its setup ended unexpectedly".into(),
-            }));
+            return Err(match Fate::read(&read) {
+                Some(Fate::Failed(why, number)) => with_number(why, number),
+                _ => with_number(
+                    "the sandbox could not be created: its setup ended unexpectedly".into(),
+                    libc::EAGAIN,
+                ),
+            });
         }
         pid = joined;
     }
@@ -345,7 +357,7 @@ pub(crate) fn network() -> io::Result<Net> {
     };
     let failed = |what: &str, error: io::Error| {
         let text = format!("the sandbox could not be created: {what}: {error}");
-        io::Error::new(error.kind(), text)
+        with_number(text, error.raw_os_error().unwrap_or(0))
     };
     let pid = rustix::process::Pid::from_raw(pid.max(0))
         .ok_or_else(|| failed("clone", io::Error::last_os_error()))?;
@@ -354,7 +366,11 @@ pub(crate) fn network() -> io::Result<Net> {
         let mut word = [0; 8];
         let have = rustix::io::read(&read, &mut word)?;
         let number = i32::from_ne_bytes([word[4], word[5], word[6], word[7]]);
-        if have != 8 || word[0] != 0 {
+        if have != 8 {
+            // It was killed: that says nothing about this machine.
+            return Err(failed("network", io::Error::from_raw_os_error(libc::EAGAIN)));
+        }
+        if word[0] != 0 {
             return Err(failed("network", io::Error::from_raw_os_error(number)));
         }
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
