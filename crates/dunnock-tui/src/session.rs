@@ -424,7 +424,8 @@ impl Session {
             Event::Noticed(e) if !e.sources.is_empty() || e.stalled => {
                 out.push(note(&format!("note to the model: {}", first_line(&e.text))));
             }
-            Event::Noticed(_) | Event::RewindRequested(_) | Event::TimerFired(_) => {}
+            // Not shown: notes for the model, requests whose result follows, timers.
+            _ => {}
         }
         None
     }

@@ -123,7 +123,8 @@ const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "the hooks of a repository in the project, then git push to its path",
-        plant: "git init -q --bare r.git && cp EVIL r.git/hooks/pre-receive",
+        plant: "mkdir -p r.git/objects r.git/refs r.git/hooks && echo 'ref: refs/heads/main' > \
+                r.git/HEAD && cp EVIL r.git/hooks/pre-receive",
         asked: "git push ./r.git main",
         ..PLAIN
     },

@@ -2,7 +2,7 @@
 //! JSON plan.
 //!
 //! A dialect has three parts: the instructions to the model (`prompts/`), the parser of its answers
-//! ([`AnswerParser`]), and the rendering of the conversation so far (`answer` and `result` in its
+//! (`AnswerParser`), and the rendering of the conversation so far (`answer` and `result` in its
 //! file). The agent loop does not know which dialect is in use.
 //!
 //! Invariant: a call found in text has a known name and valid arguments, or it has a fault and
