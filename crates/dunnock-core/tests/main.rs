@@ -9,6 +9,7 @@
 )]
 
 mod edits;
+mod folds;
 mod inputs;
 mod limits;
 mod lines;

@@ -161,6 +161,7 @@ fn what_we_did_is_told_apart_from_what_others_did() {
     assert_eq!(since("c"), (list(&["d>e"]), list(&["c>d"])));
     assert_eq!(since("e"), (list(&[]), list(&[])));
     assert_eq!(since("unknown").0, list(&["a>b", "d>e"]));
+    assert_eq!(past.since_first(), past.since(&Tree("a".into())));
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl Draft<'_> {
                     self.verify()
                 }
             }
-            Proof::Proven if checked => self.end(EndReason::Done),
+            Proof::Proven => self.end(EndReason::Done),
             Proof::Failed | Proof::None if checked => {
                 if self.s.tried >= self.s.config.verify_tries {
                     self.end(EndReason::Unproven)
@@ -69,11 +69,11 @@ impl Draft<'_> {
                     self.next_step()
                 }
             }
-            Proof::Proven | Proof::Failed | Proof::None if self.s.config.verify.is_empty() => {
+            Proof::Failed | Proof::None if self.s.config.verify.is_empty() => {
                 self.end(EndReason::Done)
             }
-            Proof::Proven | Proof::Failed | Proof::None if self.s.baseline_due().is_some() => {}
-            Proof::Proven | Proof::Failed | Proof::None => self.verify(),
+            Proof::Failed | Proof::None if self.s.baseline_due().is_some() => {}
+            Proof::Failed | Proof::None => self.verify(),
         }
     }
 
