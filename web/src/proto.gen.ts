@@ -903,7 +903,12 @@ export type Reason = "requests_network" | {
     /** The rule. */
     rule: string;
   };
-} | "feeds_process" | "mode_ask" | "mode_edits" | "no_sandbox";
+} | "feeds_process" | "mode_ask" | "mode_edits" | "no_sandbox" | {
+  weaker_sandbox: {
+    /** The strongest level it had. */
+    had: Isolation;
+  };
+};
 
 /** A stored event. */
 export interface Record {
@@ -997,6 +1002,8 @@ export type RewindTo = {
 export interface Rewound {
   /** What was left alone, left out or could not be restored, as text. */
   note?: string | null;
+  /** Some of what this session changed was not restored. */
+  partial?: boolean;
   /** The events that still count, complete. */
   spans: (Span)[];
   /** The state of the files now. */

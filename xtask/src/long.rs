@@ -97,10 +97,11 @@ const RUNS: &[Run] = &[
     },
     Run {
         name: "kills",
-        shows: "R2: two thousand kills at system calls",
-        minutes: 30,
-        what: What::Tests("test(r2_killed)"),
-        env: &[("DUNNOCK_R2", "2000")],
+        shows: "R2: two thousand kills at system calls, and three thousand of the program, its \
+                launcher or both",
+        minutes: 90,
+        what: What::Tests("test(r2_killed) or test(killed_programs_and_launchers)"),
+        env: &[("DUNNOCK_R2", "2000"), ("DUNNOCK_KILLS", "3000")],
     },
     Run {
         name: "processes",

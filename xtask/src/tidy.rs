@@ -64,7 +64,7 @@ mod tests {
         ("dunnock-proto", &[]),
         ("dunnock-private", &[]),
         ("dunnock-core", &["dunnock-proto"]),
-        ("dunnock-ports", &["dunnock-core", "dunnock-proto"]),
+        ("dunnock-ports", &["dunnock-core", "dunnock-private", "dunnock-proto"]),
         ("dunnock-store", &["dunnock-core", "dunnock-ports", "dunnock-private", "dunnock-proto"]),
         ("dunnock-engine", &["dunnock-core", "dunnock-ports", "dunnock-private", "dunnock-proto"]),
         ("dunnock-model", &["dunnock-core", "dunnock-ports", "dunnock-private", "dunnock-proto"]),

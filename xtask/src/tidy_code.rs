@@ -292,3 +292,40 @@ fn private_files_are_created_in_one_place() {
     found.sort();
     assert_eq!(found, OTHERS);
 }
+
+/// Whether a source starts processes: `Command` of the standard library or of tokio.
+fn starts_processes(source: &str) -> bool {
+    let tests =
+        ["#[cfg(test)]", "#[cfg(all(test"].iter().filter_map(|mark| source.find(mark)).min();
+    source[..tests.unwrap_or(source.len())].contains("Command::new(")
+}
+
+/// No child gets a key. Programs of the user's own are started by `own_programs.rs`, which removes
+/// keys from the environment; the others clear it.
+#[test]
+fn processes_are_started_where_no_key_is_passed_on() {
+    const STARTS: &[&str] = &[
+        "crates/dunnock-sandbox/src/client.rs",
+        "crates/dunnock-sandbox/src/prove.rs",
+        "crates/dunnock-tools/src/child.rs",
+        "crates/dunnock-tools/src/git.rs",
+        "crates/dunnock/src/own_programs.rs",
+    ];
+    assert!(starts_processes("let child = std::process::Command::new(program);"));
+    assert!(starts_processes("tokio::process::Command::new(\"vi\").spawn()"));
+    let sources = files_below(&["crates"], &["rs"]);
+    let mut found: Vec<(String, String)> = sources
+        .iter()
+        .map(|path| (path.strip_prefix(root()).unwrap().display().to_string(), read(path)))
+        .filter(|(path, _)| path.contains("/src/") && !path.starts_with("crates/dunnock-testkit"))
+        .filter(|(path, source)| !path.ends_with("/quiet.rs") && starts_processes(source))
+        .collect();
+    found.sort();
+    assert_eq!(found.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), STARTS);
+    for (path, source) in &found {
+        let (starts, clears) =
+            (source.matches("Command::new(").count(), source.matches(".env_clear()").count());
+        let removes = usize::from(source.contains(".env_remove("));
+        assert!(clears + removes >= starts, "{path} passes its environment on");
+    }
+}

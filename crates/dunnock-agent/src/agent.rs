@@ -58,7 +58,8 @@ pub enum Isolation {
     /// Only Landlock and seccomp.
     C,
     /// No sandbox: commands need approval, unless the task uses
-    /// [`Approve::All`](crate::Approve::All).
+    /// [`Approve::All`](crate::Approve::All) with
+    /// [`Task::sandbox_off`](crate::Task::sandbox_off).
     None,
 }
 
@@ -169,6 +170,7 @@ impl AgentBuilder {
         let toolbox = dunnock_compose::toolbox(
             &folder,
             Limits::default(),
+            true,
             &self.launcher.0,
             #[cfg(target_os = "linux")]
             dunnock_tools::layout(&folder, &own),

@@ -2,7 +2,9 @@
 
 use crate::{Agent, BoxError, Error, Event, Outcome, Question, QuestionKind, Reply, Task};
 use dunnock_core::{State, Status, fold_record, settled};
-use dunnock_engine::{Connection, Handle, Ports, changed, create, load, read_memory};
+use dunnock_engine::{
+    Connection, FirstPrompt, Handle, Ports, changed, create_with_prompt, load, read_memory,
+};
 use dunnock_proto::QuestionKind as Asked;
 use dunnock_proto::{
     Answer, Command, Delta, EndReason, Event as Fact, FinalArgs, Frame, Part, Proof, Record,
@@ -69,12 +71,12 @@ impl Run {
             ));
         }
         let config = task.config(model, &folder);
-        let session =
-            create(&agent.ports, &folder.to_string_lossy(), config).await.map_err(broken)?;
-        let mut run = Self::open(agent, session, 0).await?;
-        run.send(Command::Prompt { text: task.description.trim().into(), images: Vec::new() })
-            .await?;
-        Ok(run)
+        let first = FirstPrompt { text: task.description.trim().into(), images: Vec::new() };
+        let folder = folder.to_string_lossy();
+        let (session, upto) =
+            create_with_prompt(&agent.ports, &folder, config, first).await.map_err(broken)?;
+        let run = Self::open(agent, session, 0).await?;
+        Ok(Self { upto, ..run })
     }
 
     pub(crate) async fn resume(agent: &Agent, session: &str) -> Result<Self, Error> {

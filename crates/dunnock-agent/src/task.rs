@@ -1,6 +1,6 @@
 //! A task and its limits.
 
-use dunnock_proto::{Budget, Config, Mode};
+use dunnock_proto::{Budget, Config, Mode, Sandbox};
 use std::path::PathBuf;
 
 /// The approval mode: what needs approval.
@@ -16,7 +16,8 @@ pub enum Approve {
     /// What the sandbox can contain runs; anything that needs more access needs approval.
     #[default]
     Auto,
-    /// Nothing needs approval; what is denied stays denied.
+    /// Nothing needs approval; what is denied stays denied. Where there is no sandbox, commands
+    /// still need it, unless the task uses [`Task::sandbox_off`].
     All,
 }
 
@@ -42,6 +43,7 @@ pub struct Task {
     pub(crate) answered: bool,
     pub(crate) planner: Option<Vec<String>>,
     pub(crate) tokens: Option<u64>,
+    pub(crate) sandbox_off: bool,
 }
 
 impl Task {
@@ -57,6 +59,7 @@ impl Task {
             answered: false,
             planner: None,
             tokens: None,
+            sandbox_off: false,
         }
     }
 
@@ -64,6 +67,12 @@ impl Task {
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
+    }
+
+    /// Runs commands without a sandbox. With [`Approve::All`], they run without approval, too.
+    #[must_use]
+    pub fn sandbox_off(self) -> Self {
+        Self { sandbox_off: true, ..self }
     }
 
     /// Uses this model instead of the agent's default.
@@ -134,6 +143,7 @@ impl Task {
                 Approve::Auto => Mode::Auto,
                 Approve::All => Mode::All,
             },
+            sandbox: if self.sandbox_off { Sandbox::Off } else { Sandbox::Auto },
             attended: self.answered,
             max_steps: self.limit.unwrap_or(usual),
             verify: self.checks.clone(),

@@ -90,15 +90,22 @@ impl Parts {
     }
 }
 
-/// Tools that start commands with this launcher, and keep their files in the data folder.
+/// Tools that start commands with this launcher, and keep their files in the data folder. Without
+/// `saves_history`, the loss of git's history is reported, but cannot be undone.
 #[must_use]
 pub fn toolbox(
     data: &Path,
     limits: Limits,
+    saves_history: bool,
     launcher: &Path,
     #[cfg(target_os = "linux")] layout: Layout,
 ) -> Toolbox {
-    let limits = Limits { spool: data.join("spool"), journals: data.join("edits"), ..limits };
+    let limits = Limits {
+        spool: data.join("spool"),
+        journals: data.join("edits"),
+        history: saves_history.then(|| data.join("checkpoints")),
+        ..limits
+    };
     let toolbox = Toolbox::new(limits, launcher, &[dunnock_sandbox::LAUNCH]);
     #[cfg(target_os = "linux")]
     let toolbox = toolbox.boxed(layout);

@@ -8,7 +8,7 @@
 //! undone, but an overwritten one is somebody's lost work.
 
 use crate::apply::within;
-use dunnock_proto::{Event, Outcome, Scope, Seq, Span, Step, Tree};
+use dunnock_proto::{Event, Outcome, RewindTo, Scope, Seq, Span, Step, Tree};
 
 /// Two states of the files, before something and after it.
 pub type Window = (Tree, Tree);
@@ -52,6 +52,8 @@ pub struct FileHistory {
     /// Where the last rewind led, if nothing happened since.
     rewound: Option<(Seq, Scope)>,
     asked: Option<(Seq, Scope)>,
+    /// The event that the last requested rewind leads to; `None` if it undoes a rewind.
+    asked_event: Option<Seq>,
     /// The events that count up to the last rewind, and the first event after it.
     hidden: Option<(Vec<Span>, Seq)>,
 }
@@ -68,7 +70,9 @@ impl FileHistory {
             }
             Event::StepStarted(e) => self.steps.push((e.step, seq)),
             Event::Finished(e) => {
-                if e.outcome != Outcome::Unknown {
+                // After a crash, others may have changed the files before anybody looked. A call
+                // that a process ran and reported on has held the folder meanwhile.
+                if e.outcome != Outcome::Unknown || e.isolation.is_some() {
                     self.ended.push((seq, e.before.clone()));
                 }
                 self.belongs(seq);
@@ -103,6 +107,10 @@ impl FileHistory {
                     }
                 };
                 self.asked = Some((to, e.scope));
+                self.asked_event = match e.to {
+                    Some(RewindTo::Event(at)) => Some(at),
+                    Some(RewindTo::Undo) | None => None,
+                };
             }
             Event::Rewound(e) => {
                 self.rewound = self.asked.take();
@@ -167,6 +175,19 @@ impl FileHistory {
         found.or_else(|| {
             (step + 1 == first).then(|| self.runs.first().map(|(_, before)| *before)).flatten()
         })
+    }
+
+    /// The last step that ended at or before an event; 0 if none did.
+    #[must_use]
+    pub fn last_step(&self, at: Seq) -> u32 {
+        let ended = self.steps.iter().filter(|(_, last)| *last <= at);
+        ended.map(|(step, _)| step.0).max().unwrap_or(0)
+    }
+
+    /// The last step that the requested rewind keeps; `None` if it undoes a rewind.
+    #[must_use]
+    pub fn undone_after(&self) -> Option<u32> {
+        self.asked_event.map(|at| self.last_step(at))
     }
 
     /// The steps that the session can be rewound to.

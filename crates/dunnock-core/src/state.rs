@@ -9,7 +9,7 @@ use dunnock_proto::{
     Preamble, Proof, QuestionId, QuestionKind, Recovery, Role, Seq, Source, Span, Step, Strength,
     Tree,
 };
-use dunnock_proto::{Reserved, Rule, Sandbox, Scope, Usage};
+use dunnock_proto::{Mode, Reserved, Rule, Sandbox, Scope, Usage};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -292,6 +292,8 @@ pub struct State {
     pub trust: Option<(Hash, bool)>,
     /// The process that drives the session.
     pub owner: Option<OwnerState>,
+    /// The strongest isolation that any process had that drove the session.
+    pub best_level: Option<Isolation>,
     /// The phase of the loop.
     pub phase: Phase,
     /// Whether an interrupt was requested and work has not stopped yet.
@@ -364,6 +366,27 @@ impl State {
         call.class == dunnock_proto::Class::Command
             && call.level.is_some_and(|level| self.level() > level)
     }
+    /// The level that commands had before, if they would be isolated less well at `now` and the
+    /// user has not accepted that: by turning the sandbox off, or by requiring a level that is met.
+    #[must_use]
+    pub fn lowered_at(&self, now: Isolation) -> Option<Isolation> {
+        let accepted = match self.config.sandbox {
+            Sandbox::Off => true,
+            Sandbox::Require(least) => now <= least,
+            Sandbox::Auto => false,
+        };
+        self.best_level.filter(|best| now > *best && !accepted)
+    }
+    /// The same for the current owner.
+    #[must_use]
+    pub fn lowered(&self) -> Option<Isolation> {
+        self.lowered_at(self.level())
+    }
+    /// Whether commands run without a sandbox although the user did not turn it off.
+    #[must_use]
+    pub fn lacks_sandbox(&self) -> bool {
+        self.level() == Isolation::D && self.config.sandbox != Sandbox::Off
+    }
     /// How well commands are isolated: as well as the driver can, unless the user turned the
     /// sandbox off.
     #[must_use]
@@ -379,6 +402,24 @@ impl State {
     #[must_use]
     pub fn call(&self, id: CallId) -> Option<&Call> {
         self.calls.iter().find(|c| c.id == id)
+    }
+    /// The calls that a process has started and that have not ended.
+    #[must_use]
+    pub fn started(&self) -> Vec<CallId> {
+        let begun = |c: &&Call| matches!(c.stage, Stage::Started(_));
+        self.calls.iter().filter(begun).map(|c| c.id).collect()
+    }
+    /// The question whether to continue after calls with an unknown outcome: in a mode that asks,
+    /// about those that cannot simply be repeated.
+    #[must_use]
+    pub fn asks_to_continue(
+        &self,
+        unknown: impl IntoIterator<Item = CallId>,
+    ) -> Option<QuestionKind> {
+        let asks = !self.stopping && !matches!(self.config.mode, Mode::Auto | Mode::All);
+        let repeatable = |id: CallId| self.call(id).is_some_and(|c| c.recovery == Recovery::Repeat);
+        let calls: Vec<CallId> = unknown.into_iter().filter(|id| !repeatable(*id)).collect();
+        (asks && !calls.is_empty()).then_some(QuestionKind::Unknown { calls })
     }
     /// The question with this id, if it is open.
     #[must_use]

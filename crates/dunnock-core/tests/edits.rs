@@ -75,7 +75,7 @@ fn a_move_and_a_patch_are_judged_by_every_path_they_name() {
     };
     assert_eq!(asks("move_file", r#"{"path":".env","to":"a.txt"}"#.into()), (false, true));
     assert_eq!(asks("move_file", r#"{"path":"a.txt","to":".envrc"}"#.into()), (false, true));
-    assert_eq!(asks("move_file", r#"{"path":"a.txt","to":".git/hooks/x"}"#.into()), (true, true));
+    assert_eq!(asks("move_file", r#"{"path":"a.txt","to":".git/hooks/x"}"#.into()), (true, false));
     let patches = [
         (
             "*** Begin Patch\n*** Add File: a\n+x\n*** Delete File: .env\n*** End Patch",
@@ -89,7 +89,7 @@ fn a_move_and_a_patch_are_judged_by_every_path_they_name() {
         (
             "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-a\n+b\n--- a/.git/config\n+++ b/.git/config\n@@ -1 \
              +1 @@\n-a\n+b\n",
-            (true, true),
+            (true, false),
         ),
         ("diff --git a/a b/.env\nrename from a\nrename to .env\n", (false, true)),
         ("--- \"a/.env \"\n+++ \"b/.env \"\n@@ -1 +1 @@\n-a\n+b\n", (false, true)),

@@ -295,7 +295,8 @@ pub fn finished(r: &mut Rng, call: CallId, cut: bool) -> Finished {
     let outcome = match r.below(10) {
         _ if cut && r.chance(70) => Outcome::Interrupted,
         0..=6 => Outcome::Done,
-        7 | 8 => Outcome::Failed,
+        7 => Outcome::Failed,
+        8 => Outcome::Unknown,
         _ => Outcome::NotRun,
     };
     let shown = text(r, 300);
@@ -368,6 +369,7 @@ pub fn outcome_of(r: &mut Rng, s: &State, effect: &Effect, cut: bool) -> EffectO
                 tree: Some(tree.clone()),
                 undo: s.tree.clone(),
                 note: None,
+                partial: false,
             })
         }
         Effect::Restore { .. } => EffectOutcome::RewindFailed(RewindFailed { error: "no".into() }),
@@ -498,7 +500,13 @@ pub fn any(r: &mut Rng, s: &State, kind: &str, serial: &mut u64) -> Raw {
                 Phase::Rewinding { spans, .. } => spans.as_ref().clone(),
                 _ => spans(),
             };
-            Raw::Work(EffectOutcome::Rewound(Rewound { spans, tree: None, undo: None, note: None }))
+            Raw::Work(EffectOutcome::Rewound(Rewound {
+                spans,
+                tree: None,
+                undo: None,
+                note: None,
+                partial: false,
+            }))
         }
         "rewind_failed" => {
             Raw::Work(EffectOutcome::RewindFailed(RewindFailed { error: "x".into() }))

@@ -44,6 +44,11 @@ fn past(story: &str) -> FileHistory {
             }
             "kept" => Checkpointed { tree: tree(words[1]), mark: number(2), note: None }.into(),
             "unknown" => Finished::plain(call, Outcome::Unknown, "").into(),
+            "reported_unknown" => Finished {
+                isolation: Some(Isolation::A),
+                ..Finished::plain(call, Outcome::Unknown, "")
+            }
+            .into(),
             "owner_changed" => OwnerChanged {
                 owner: Owner(1),
                 isolation: Isolation::D,
@@ -70,9 +75,14 @@ fn past(story: &str) -> FileHistory {
                 to: None,
             }
             .into(),
-            "back" => {
-                Rewound { spans: spans(2), tree: tree(words[1]), undo: None, note: None }.into()
+            "back" => Rewound {
+                spans: spans(2),
+                tree: tree(words[1]),
+                undo: None,
+                note: None,
+                partial: false,
             }
+            .into(),
             other => unreachable!("{other}"),
         };
         past.add(seq, &event);
@@ -168,6 +178,15 @@ fn what_we_did_is_told_apart_from_what_others_did() {
 fn what_could_not_be_kept_leaves_a_wider_window() {
     let past = past("created\nprompt\nstep 1\nkept a 3\ndone\nlost 5\nstep 2\ndone\nkept c 8");
     assert_eq!(names(&past.since(&Tree("a".into())).0), ["a>c"]);
+}
+
+/// After a crash, nobody knows who changed the files; a driver that lost its launcher does.
+#[test]
+fn an_unknown_outcome_that_was_reported_changed_the_files() {
+    let story = "created\nprompt\nstep 1\nkept a 3\nreported_unknown\nkept b 5";
+    assert_eq!(names(&past(story).since(&Tree("a".into())).0), ["a>b"]);
+    let crashed = "created\nprompt\nstep 1\nkept a 3\nunknown\nkept b 5";
+    assert_eq!(names(&past(crashed).since(&Tree("a".into())).1), ["a>b"]);
 }
 
 #[test]

@@ -81,6 +81,7 @@ pub fn history(w: &World) {
     let mut approvals: BTreeMap<QuestionId, Approval> = BTreeMap::new();
     let mut replied: BTreeMap<QuestionId, Answer> = BTreeMap::new();
     let mut granted: BTreeSet<Rule> = BTreeSet::new();
+    let mut best: Option<Isolation> = None;
     let mut step = if let Some(Event::Forked(e)) = log.first() { e.step.0 } else { 0 };
     let mut question = 0;
     let mut told = 0;
@@ -126,11 +127,14 @@ pub fn history(w: &World) {
                 );
             }
             Event::Granted(e) => drop(granted.insert(e.rule.clone())),
+            Event::OwnerChanged(e) if best.is_none_or(|best| e.isolation < best) => {
+                best = Some(e.isolation);
+            }
             Event::Revoked(e) => drop(granted.remove(&e.rule)),
             Event::Allowed(e) => {
                 assert!(open.contains_key(&e.call), "a call that is not open was allowed");
                 assert!(allowed.insert(e.call), "allowed twice");
-                may_run(&s, e, &approvals, &replied, &granted);
+                may_run(&s, e, (&approvals, &replied, &granted), best);
             }
             Event::Started(e) => {
                 let doubt =
@@ -304,9 +308,12 @@ pub fn access(log: &[Event]) -> (u64, u64) {
 fn may_run(
     s: &State,
     e: &Allowed,
-    approvals: &BTreeMap<QuestionId, Approval>,
-    replied: &BTreeMap<QuestionId, Answer>,
-    granted: &BTreeSet<Rule>,
+    (approvals, replied, granted): (
+        &BTreeMap<QuestionId, Approval>,
+        &BTreeMap<QuestionId, Answer>,
+        &BTreeSet<Rule>,
+    ),
+    best: Option<Isolation>,
 ) {
     let call = s.call(e.call).expect("allowed calls are in work");
     let level = match s.config.sandbox {
@@ -327,6 +334,15 @@ fn may_run(
         (Class::Read, ..) => Kind::Looks,
         (Class::Command | Class::Edit, ..) => Kind::Plain,
     };
+    // The person accepted this level, or there was never a better one.
+    let as_before = match s.config.sandbox {
+        Sandbox::Off => true,
+        Sandbox::Require(least) if level <= least => true,
+        Sandbox::Auto | Sandbox::Require(_) => best.is_none_or(|best| level <= best),
+    };
+    let reads = kind == Kind::Looks || line.is_some_and(|(line, ..)| line.starts_with("cat "));
+    let acts = call.class == Class::Command && !reads;
+    let unsandboxed = level == Isolation::D && s.config.sandbox != Sandbox::Off;
     let begins = |words: &[String], c: &[&str]| {
         c.len() >= words.len() && c.iter().zip(words).all(|(a, b)| a == b)
     };
@@ -378,12 +394,15 @@ fn may_run(
                 assert!(*kind != Kind::Obscure && !commands.is_empty());
                 assert!(commands.iter().all(|c| begins(&rule.words, c)), "{rule:?} {commands:?}");
             }
-            assert!(matches!(s.config.mode, Mode::Ask | Mode::Edits | Mode::Auto));
+            let rules_count = matches!(s.config.mode, Mode::Ask | Mode::Edits | Mode::Auto);
+            assert!(rules_count || s.config.mode == Mode::All && unsandboxed);
+            assert!(as_before || !acts, "a rule let a command run in a weaker sandbox");
         }
         AllowedBy::Policy(_) => {
             assert!(!denied && kind != Kind::Never, "a denied call ran: {call:?}");
             let fine = match (call.class, s.config.mode) {
-                (_, Mode::All) => true,
+                (Class::Command, Mode::All | Mode::Auto) if acts && !as_before => false,
+                (_, Mode::All) => !(acts && unsandboxed),
                 _ if kind == Kind::Asks => false,
                 _ if kind == Kind::Looks => true,
                 (Class::Edit, Mode::Edits | Mode::Auto) => true,

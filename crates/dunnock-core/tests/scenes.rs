@@ -1,8 +1,10 @@
 //! Scenes, written out: tasks, questions, interrupts, crashes, checks.
 
-use crate::stage::{auto, check, play, scene};
+use crate::stage::{auto, check, play, scene, scene_at};
 use dunnock_core::policy::Policy;
-use dunnock_core::{Claim, DecideContext, EffectOutcome, Input, apply, begin, decide, wanted};
+use dunnock_core::{
+    Claim, DecideContext, EffectOutcome, Input, Report, apply, begin, decide, wanted,
+};
 use dunnock_proto::*;
 
 /// Holds T9: a read-only call is allowed unasked, the verdict is an event with its reason.
@@ -206,7 +208,7 @@ fn an_edit_that_other_programs_act_on_asks_like_a_command() {
 
 #[test]
 fn without_a_box_commands_ask() {
-    let mut s = scene(auto());
+    let mut s = scene_at(auto(), Isolation::D);
     let (platform, app) = ("t".to_owned(), "0".to_owned());
     s.owner = 9;
     s.give(Input::Claim(Claim {
@@ -228,6 +230,93 @@ fn without_a_box_commands_ask() {
     );
     assert!(s.out.contains("allowed 1.2 Policy(\"it is read-only\")"), "{}", s.out);
     assert!(!s.out.contains("Trust it?"), "nobody is there to ask about trust");
+}
+
+/// RED-H7: the mode `all` runs commands without a sandbox only if the person turned it off.
+#[test]
+fn mode_all_asks_where_there_is_no_sandbox_unless_it_was_turned_off() {
+    let all = Config { mode: Mode::All, ..auto() };
+    let go = |config: Config| {
+        let mut s = scene_at(config, Isolation::D);
+        s.line("> go");
+        s.line("< shell: touch x | edit: a | shell: ls | shell: git push");
+        s.out
+    };
+    let out = go(all.clone());
+    let why = "asked q1 shell touch x / why: there is no sandbox here: the command can do whatever \
+               you can";
+    assert!(out.contains(why), "{out}");
+    assert!(out.contains("asked q2 shell git push"), "{out}");
+    for id in ["1.1", "1.2"] {
+        assert!(
+            out.contains(&format!("allowed {id} Policy(\"the approval mode is all\")")),
+            "{out}"
+        );
+    }
+    let out = go(Config { sandbox: Sandbox::Off, ..all });
+    assert!(!out.contains("asked"), "{out}");
+    assert!(out.contains("allowed 1.0 Policy(\"the approval mode is all\")"), "{out}");
+}
+
+/// A process that isolates commands less well than an earlier one asks about each of them, until
+/// the person accepts its level.
+#[test]
+fn a_weaker_sandbox_than_before_asks_until_it_is_accepted() {
+    let rule = Rule {
+        tool: "shell".into(),
+        words: vec!["make".into(), "all".into()],
+        access: Access::NOTHING,
+    };
+    for mode in [Mode::Auto, Mode::All] {
+        let config = Config { mode, allow: vec![rule.clone()], ..auto() };
+        for level in [Isolation::C, Isolation::D] {
+            let mut s = scene(config.clone());
+            // A process that runs no commands, and did not look for a sandbox, changes nothing.
+            s.take_at(Isolation::D);
+            s.take_at(level);
+            s.line("> go");
+            s.line("< shell: make x | shell: make all | shell: ls | edit: a");
+            let why = "/ why: the sandbox is weaker than before: this session had level A";
+            for asked in [format!("asked q1 shell make x {why}"), format!("shell make all {why}")] {
+                assert!(s.out.contains(&asked), "{mode:?} {level:?}: {}", s.out);
+            }
+            assert!(!s.out.contains("asked q3"), "{mode:?} {level:?}: {}", s.out);
+            let asked: Vec<_> = s.s.questions.iter().filter_map(|q| q.kind.approval()).collect();
+            assert!(asked.iter().all(|asked| asked.rule.is_none()), "a rule would not apply");
+        }
+        let accepted = Config { sandbox: Sandbox::Require(Isolation::C), ..config.clone() };
+        for (config, level) in [(accepted, Isolation::C), (config.clone(), Isolation::A)] {
+            let mut s = scene(config);
+            s.take_at(Isolation::C);
+            s.take_at(level);
+            s.line("> go");
+            s.line("< shell: make x | shell: make all");
+            assert!(!s.out.contains("asked"), "{mode:?} {level:?}: {}", s.out);
+        }
+    }
+}
+
+/// The same question as after a crash: a driver that lost its launcher does not know, either.
+#[test]
+fn an_unknown_outcome_that_is_reported_asks_like_one_after_a_crash() {
+    let ends = |mode, line: &str| {
+        let mut s = scene(Config { mode, ..auto() });
+        s.line("> go");
+        s.line(line);
+        let call = s.s.calls[0].id;
+        let unknown = Finished::plain(call, Outcome::Unknown, "the launcher died");
+        s.give(Input::Report(Report {
+            owner: Owner(s.owner),
+            work: EffectOutcome::Output(unknown),
+        }));
+        s.out
+    };
+    let asked = "asked q1 The outcome of these calls is unknown: 1.0.";
+    assert!(ends(Mode::Edits, "< edit: a").contains(asked));
+    let out = ends(Mode::Auto, "< shell: make");
+    assert!(!out.contains("asked") && out.contains("step_started 2"), "{out}");
+    let out = ends(Mode::Edits, "< view: a");
+    assert!(!out.contains("asked") && out.contains("step_started 2"), "{out}");
 }
 
 #[test]
@@ -303,8 +392,8 @@ fn a_crash_makes_begun_work_unknown_and_repeats_what_may_be_repeated() {
          crash
            owner_changed
            finished 1.0 Unknown outcome unknown: the agent was restarted while this ran
-           asked q1 Dunnock stopped while these calls were running: 1.0. They may or may not have \
-         taken effect. Continue?
+           asked q1 The outcome of these calls is unknown: 1.0. They may or may not have taken \
+         effect. Continue?
          ! no
            replied
            interrupt_requested
@@ -448,8 +537,8 @@ fn while_it_is_asked_whether_to_go_on_nothing_goes_on() {
     let scene = play(Config { mode: Mode::Edits, ..auto() }, "> go\n< edit: a | edit: b\ncrash");
     assert!(
         scene.out.ends_with(
-            "asked q1 Dunnock stopped while these calls were running: 1.0. They may or may not \
-             have taken effect. Continue?\n"
+            "asked q1 The outcome of these calls is unknown: 1.0. They may or may not have taken \
+             effect. Continue?\n"
         ),
         "{}",
         scene.out

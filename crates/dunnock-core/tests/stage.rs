@@ -24,6 +24,11 @@ pub struct Scene {
 }
 
 pub fn scene(config: Config) -> Scene {
+    scene_at(config, Isolation::A)
+}
+
+/// A scene on a machine with this isolation level.
+pub fn scene_at(config: Config, level: Isolation) -> Scene {
     let mut s = State::default();
     let created: Event = Created {
         workspace: "/w".into(),
@@ -35,22 +40,21 @@ pub fn scene(config: Config) -> Scene {
     apply(&mut s, &created);
     let mut scene =
         Scene { s, owner: 0, serial: 0, out: String::new(), log: vec![created], day_left: None };
-    scene.take();
+    scene.take_at(level);
     scene.out.clear();
     scene
 }
 
 impl Scene {
     pub fn take(&mut self) {
+        self.take_at(Isolation::A);
+    }
+
+    /// Another process takes over, on a machine with this isolation level.
+    pub fn take_at(&mut self, isolation: Isolation) {
         self.owner += 1;
         let (platform, app) = ("t".to_owned(), "0".to_owned());
-        let take = Claim {
-            owner: Owner(self.owner),
-            isolation: Isolation::A,
-            platform,
-            app,
-            untrusted: None,
-        };
+        let take = Claim { owner: Owner(self.owner), isolation, platform, app, untrusted: None };
         self.give(Input::Claim(take));
     }
 

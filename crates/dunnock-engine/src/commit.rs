@@ -2,8 +2,8 @@
 //!
 //! An append can end in more than two ways. *Done*: apply the events. *Conflict*: another process
 //! wrote first; read its events and decide again. *Unsure*: the events may have been written; apply
-//! nothing, reopen the log, read it, and compare with the chain. *Full*: keep everything in memory,
-//! start nothing, report it, try again.
+//! nothing, reopen the log, read it, and compare with the chain. *Full* or *Busy*: keep everything
+//! in memory, start nothing, report it, try again.
 
 use crate::batch_builder::BatchBuilder;
 use crate::catch_up::Loaded;
@@ -76,11 +76,13 @@ impl Driver {
                     self.pause_before_retry(delay).await?;
                     delay = (delay * 2).min(Duration::from_secs(2));
                 }
-                Err(full @ StoreError::Full(_)) if !self.clients_can_connect => {
-                    return Err(full.into());
+                Err(error @ (StoreError::Full(_) | StoreError::Busy(_)))
+                    if !self.clients_can_connect =>
+                {
+                    return Err(error.into());
                 }
-                Err(full @ StoreError::Full(_)) => {
-                    self.say(&full.to_string());
+                Err(error @ (StoreError::Full(_) | StoreError::Busy(_))) => {
+                    self.say(&error.to_string());
                     self.pause_before_retry(delay).await?;
                     delay = (delay * 2).min(Duration::from_secs(2));
                 }
@@ -245,7 +247,10 @@ impl Driver {
                     | StoreError::Forked(_)),
                 ) => return Err(error.into()),
                 Err(
-                    error @ (StoreError::Unsure(_) | StoreError::Full(_) | StoreError::Failed(_)),
+                    error @ (StoreError::Unsure(_)
+                    | StoreError::Full(_)
+                    | StoreError::Busy(_)
+                    | StoreError::Failed(_)),
                 ) => {
                     self.say(&format!("still checking the log: {error}"));
                     self.pause_before_retry(delay).await?;

@@ -19,6 +19,9 @@ use tokio::task::JoinHandle;
 /// How long a client keeps trying when the owner neither responds nor is gone.
 const TRY_FOR: Duration = Duration::from_secs(2);
 
+/// The same when the owner is stopped.
+const STOPPED_FOR: Duration = Duration::from_millis(500);
+
 enum Inner {
     Own {
         handle: Handle,
@@ -243,20 +246,25 @@ async fn reach(
             let frames = handle.frames(from);
             return Ok(Inner::Own { handle, frames, _guest: None });
         }
-        let note = ports.ownership.owner(session).await;
         #[cfg(unix)]
-        if let Some(note) = &note {
+        if let Some(note) = ports.ownership.owner(session).await {
             match Attached::connect(&note.socket, &ports.app, session, from).await {
                 Ok(far) => return Ok(Inner::Far(far)),
                 Err(NotAttached::Nobody) => {}
-                Err(NotAttached::Silent) => return Err(ConnectError::Silent { pid: note.pid }),
+                Err(NotAttached::Silent) => {
+                    let holder = ports.ownership.holder(session).await;
+                    return Err(ConnectError::Silent { holder });
+                }
                 Err(NotAttached::Mismatch(version)) => {
                     return Err(ConnectError::Mismatch { pid: note.pid, version });
                 }
             }
         }
-        if began.elapsed() > TRY_FOR {
-            return Err(ConnectError::Silent { pid: note.map_or(0, |n| n.pid) });
+        if began.elapsed() > STOPPED_FOR {
+            let holder = ports.ownership.holder(session).await;
+            if holder.is_stopped() || began.elapsed() > TRY_FOR {
+                return Err(ConnectError::Silent { holder });
+            }
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     }

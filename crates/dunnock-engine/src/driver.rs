@@ -467,6 +467,12 @@ impl Driver {
     /// No work may outlive its driver, and the session's lock is held until all of it has ended.
     async fn stop_everything(&mut self) {
         self.running.values().for_each(|r| r.halt.cancel());
+        // What was set aside while the log could not be written has ended, too.
+        for mail in std::mem::take(&mut self.kept) {
+            if let Mail::Report(effect, ..) = mail {
+                drop(self.running.remove(&effect));
+            }
+        }
         while self.working() {
             match self.mailbox.recv().await {
                 Some(Mail::Report(effect, ..)) => drop(self.running.remove(&effect)),

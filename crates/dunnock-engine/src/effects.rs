@@ -184,19 +184,22 @@ impl Driver {
                 let (session, writing) = (self.session.clone(), self.writing.clone());
                 Some(Box::pin(async move {
                     drop(writing.lock().await.take());
-                    let waiting = move || live(Delta::Notice { text: WAITING.into() });
+                    let waiting = move |text: String| live(Delta::Notice { text: text.into() });
                     let work = match workspace::lock(&ports.locks, &workspace, &halt, waiting).await
                     {
                         Ok(Some(_writing)) => {
                             match restore(&ports, &session, &workspace, &tree, undo.as_ref(), force)
                                 .await
                             {
-                                Ok(Restored { tree, note }) => EffectOutcome::Rewound(Rewound {
-                                    spans: spans.to_vec(),
-                                    tree: Some(tree),
-                                    undo,
-                                    note,
-                                }),
+                                Ok(Restored { tree, note, partial }) => {
+                                    EffectOutcome::Rewound(Rewound {
+                                        spans: spans.to_vec(),
+                                        tree: Some(tree),
+                                        undo,
+                                        note,
+                                        partial,
+                                    })
+                                }
                                 Err(error) => EffectOutcome::RewindFailed(RewindFailed {
                                     error: error.to_string(),
                                 }),
@@ -235,9 +238,6 @@ impl Driver {
         }
     }
 }
-
-/// Shown while another session holds the folder's lock.
-const WAITING: &str = "waiting: another session is writing in this folder";
 
 /// How long an answer waits for previews of what its calls would destroy.
 const PREVIEW: Duration = Duration::from_secs(1);
@@ -287,7 +287,7 @@ async fn run_call(
     let writing = if call.writes() {
         drop(folder.writing.lock().await.take()); // in case no checkpoint took it
         let say = live.clone();
-        let waiting = move || say(Delta::Notice { text: WAITING.into() });
+        let waiting = move |text: String| say(Delta::Notice { text: text.into() });
         match workspace::lock(&ports.locks, &job.workspace, &halt, waiting).await {
             Ok(Some(writing)) => Some(writing),
             Ok(None) => {
@@ -357,8 +357,10 @@ async fn restore(
     let past =
         crate::commit::past(ports.store.as_ref(), session).await.map_err(FilesError::failed)?;
     let (ours, theirs) = past.since(to);
+    let undone_after = past.undone_after();
+    let (ours, theirs) = (ours.as_slice(), theirs.as_slice());
     checkpoints
-        .restore(RestorePlan { session, workspace, to, from, ours: &ours, theirs: &theirs, force })
+        .restore(RestorePlan { session, workspace, to, from, ours, theirs, force, undone_after })
         .await
 }
 

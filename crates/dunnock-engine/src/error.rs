@@ -1,6 +1,6 @@
 //! Why a command was refused, and why a session could not be opened.
 
-use dunnock_ports::{OwnershipError, StoreError};
+use dunnock_ports::{LockHolder, OwnershipError, StoreError};
 use dunnock_proto::{QuestionId, Refused, Seq};
 
 /// A refused command, with the current state of the session.
@@ -31,19 +31,16 @@ pub enum ConnectError {
     #[error("this server is shutting down")]
     ShuttingDown,
     /// The owner exists but does not respond.
-    #[error(
-        "process {pid} has this session open but does not respond; if it is suspended, resume it \
-         (fg) or end it"
-    )]
+    #[error("{holder} has this session open but does not respond; {}", holder.advice())]
     Silent {
-        /// The owner.
-        pid: u32,
+        /// The process that holds the session.
+        holder: LockHolder,
     },
     /// A process drives the session, but the request needs it to be idle.
-    #[error("process {pid} has this session open; end it first")]
+    #[error("{holder} has this session open; {}", holder.advice())]
     InUse {
-        /// The owner.
-        pid: u32,
+        /// The process that holds the session.
+        holder: LockHolder,
     },
     /// The owner is another release.
     #[error(

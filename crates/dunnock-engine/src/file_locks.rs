@@ -6,7 +6,7 @@
 
 use dunnock_core::failpoint;
 use dunnock_ports::{BoxFuture, Epoch, Owned, OwnerNote, Ownership, OwnershipError};
-use dunnock_private::{open_append, restrict_folder};
+use dunnock_private::{LockHolder, lock_holder, open_append, record_lock, restrict_folder};
 use dunnock_proto::{LINK_VERSION, SessionId};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
@@ -77,7 +77,10 @@ impl FileLocks {
         restrict_folder(&self.locks)?;
         let lock = open_append(&self.path(session, "lock"))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Some(lock)),
+            Ok(()) => {
+                let _ = record_lock(&lock); // on a full disk, only the name is missing
+                Ok(Some(lock))
+            }
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -110,6 +113,15 @@ impl Ownership for FileLocks {
             let bytes = std::fs::read(self.path(session, "owner")).ok()?;
             let StoredNote { pid, socket, .. } = serde_json::from_slice(&bytes).ok()?;
             Some(OwnerNote { pid, socket })
+        })
+    }
+
+    fn holder<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, LockHolder> {
+        Box::pin(async move {
+            match lock_holder(&self.path(session, "lock")) {
+                Some(holder) => holder,
+                None => OwnerNote::holder(self.owner(session).await.as_ref()),
+            }
         })
     }
 

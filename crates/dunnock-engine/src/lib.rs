@@ -34,7 +34,7 @@ mod workspace;
 pub use catch_up::{Loaded, check_chain, load};
 pub use commit::past;
 pub use connection::Connection;
-pub use create::{create, fork};
+pub use create::{FirstPrompt, create, create_with_prompt, fork};
 pub use driver::{Handle, SessionSummary, changed};
 pub use error::{ConnectError, Refusal};
 pub use file_locks::FileLocks;

@@ -43,8 +43,8 @@ pub async fn submit_offline(
         // command.
         let Some(_alone) = ports.ownership.hold(session).await? else {
             if began.elapsed() > Duration::from_secs(3) {
-                let pid = ports.ownership.owner(session).await.map_or(0, |note| note.pid);
-                return Err(ConnectError::Silent { pid });
+                let holder = ports.ownership.holder(session).await;
+                return Err(ConnectError::Silent { holder });
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
             continue;
@@ -106,7 +106,10 @@ async fn to_owner(
     match Attached::connect(&note.socket, &ports.app, session, now.state.seq).await {
         Ok(mut owner) => Ok(owner.submit(request).await),
         Err(NotAttached::Nobody) => Ok(None),
-        Err(NotAttached::Silent) => Err(ConnectError::Silent { pid: note.pid }),
+        Err(NotAttached::Silent) => {
+            let holder = ports.ownership.holder(session).await;
+            Err(ConnectError::Silent { holder })
+        }
         Err(NotAttached::Mismatch(version)) => {
             Err(ConnectError::Mismatch { pid: note.pid, version })
         }

@@ -142,8 +142,8 @@ fn disarming(s: &State) -> Vec<Command> {
 /// If a process drives it, another session was forked from it, or the log cannot be written.
 pub async fn remove(ports: &Ports, session: &SessionId) -> Result<bool, ConnectError> {
     let Some(_alone) = ports.ownership.hold(session).await? else {
-        let pid = ports.ownership.owner(session).await.map_or(0, |note| note.pid);
-        return Err(ConnectError::InUse { pid });
+        let holder = ports.ownership.holder(session).await;
+        return Err(ConnectError::InUse { holder });
     };
     let gone = ports.store.delete(session).await?;
     if let Some(checkpoints) = &ports.checkpoints {

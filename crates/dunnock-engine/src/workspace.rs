@@ -16,13 +16,28 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct Writing(#[expect(dead_code, reason = "held for its lock")] File);
 
-/// Waits until nobody else writes. `waiting` is called once if that takes a while. `None` if
-/// cancelled meanwhile.
+/// How often a waiting writer checks who has the lock.
+const LOOKS: u32 = 50;
+
+/// What a person reads while another writer has the folder.
+fn waiting_for(file: &Path) -> String {
+    match dunnock_private::lock_holder(file) {
+        Some(holder) if holder.pid != Some(std::process::id()) => {
+            let todo =
+                if holder.is_stopped() { format!("; {}", holder.advice()) } else { String::new() };
+            format!("waiting: {holder} is writing in this folder{todo}")
+        }
+        Some(_) | None => "waiting: another session is writing in this folder".into(),
+    }
+}
+
+/// Waits until nobody else writes. `waiting` is called with what a person should know if that takes
+/// a while, and again when that changes. `None` if cancelled meanwhile.
 pub(crate) async fn lock(
     locks: &Path,
     workspace: &str,
     halt: &CancellationToken,
-    waiting: impl FnOnce(),
+    waiting: impl Fn(String),
 ) -> io::Result<Option<Writing>> {
     dunnock_private::restrict_folder(locks)?;
     failpoint::hit("workspace.lock.before", "");
@@ -30,8 +45,10 @@ pub(crate) async fn lock(
     let folder = std::fs::canonicalize(workspace)
         .unwrap_or_else(|_| Path::new(workspace).components().collect());
     let name = Hash::of(folder.as_os_str().as_encoded_bytes()).to_string();
-    let file = dunnock_private::open_append(&locks.join(format!("{}.writer", &name[..32])))?;
-    let mut waiting = Some(waiting);
+    let path = locks.join(format!("{}.writer", &name[..32]));
+    let file = dunnock_private::open_append(&path)?;
+    let mut said = String::new();
+    let mut looks = 0;
     loop {
         match file.try_lock() {
             Ok(()) => {
@@ -41,9 +58,14 @@ pub(crate) async fn lock(
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        if let Some(say) = waiting.take() {
-            say();
+        if looks % LOOKS == 0 {
+            let now = waiting_for(&path);
+            if now != said {
+                waiting(now.clone());
+                said = now;
+            }
         }
+        looks += 1;
         tokio::select! {
             () = halt.cancelled() => return Ok(None),
             () = tokio::time::sleep(LOOK) => {}

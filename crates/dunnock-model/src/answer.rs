@@ -5,8 +5,10 @@
 //!
 //! Invariant: parts keep the order in which they arrived.
 //! Invariant: the size of an answer is bounded, whatever the server sends.
+//! Invariant: the provider's key leaves this module in no part and in no piece.
 
 use crate::dialects::{AnswerParser, FoundCall, Parsed};
+use crate::key_filter::KeyFilter;
 use dunnock_proto::{CallPart, Part, Stop, Usage};
 use std::sync::Arc;
 
@@ -62,12 +64,27 @@ pub(crate) struct Answer {
     pub(crate) begun: bool,
     kept: usize,
     shown: Vec<Piece>,
+    filter: KeyFilter,
+    /// Ends of text and of reasoning that may be the beginning of the key.
+    held_text: String,
+    held_reasoning: String,
 }
 
 impl Answer {
-    pub(crate) fn new(tongue: AnswerParser) -> Self {
-        let (parts, shown, usage) = (Vec::new(), Vec::new(), Usage::default());
-        Self { parts, tongue, stop: None, usage, closed: false, begun: false, kept: 0, shown }
+    pub(crate) fn new(tongue: AnswerParser, filter: KeyFilter) -> Self {
+        Self {
+            parts: Vec::new(),
+            tongue,
+            stop: None,
+            usage: Usage::default(),
+            closed: false,
+            begun: false,
+            kept: 0,
+            shown: Vec::new(),
+            filter,
+            held_text: String::new(),
+            held_reasoning: String::new(),
+        }
     }
 
     fn grow(&mut self, bytes: usize) -> Result<(), Bad> {
@@ -88,6 +105,9 @@ impl Answer {
 
     fn hear(&mut self, heard: Vec<Parsed>) {
         for one in heard {
+            if !matches!(one, Parsed::Text(_) | Parsed::Reasoning(_)) {
+                self.release_held();
+            }
             match one {
                 Parsed::Text(text) => self.push_text(&text),
                 Parsed::Reasoning(text) => self.push_reasoning(&text),
@@ -124,11 +144,10 @@ impl Answer {
             return;
         }
         self.begun = true;
-        self.shown.push(Piece::Text(more.to_owned()));
-        match self.parts.last_mut() {
-            Some(OpenPart::Text(text)) => text.push_str(more),
-            _ => self.parts.push(OpenPart::Text(more.to_owned())),
-        }
+        let held = std::mem::take(&mut self.held_reasoning);
+        self.put_reasoning(&held);
+        let more = self.filter.feed(&mut self.held_text, more);
+        self.put_text(&more);
     }
 
     fn push_reasoning(&mut self, more: &str) {
@@ -136,6 +155,35 @@ impl Answer {
             return;
         }
         self.begun = true;
+        let held = std::mem::take(&mut self.held_text);
+        self.put_text(&held);
+        let more = self.filter.feed(&mut self.held_reasoning, more);
+        self.put_reasoning(&more);
+    }
+
+    /// What was held back is not the key: something else follows it.
+    fn release_held(&mut self) {
+        let (text, reasoning) =
+            (std::mem::take(&mut self.held_text), std::mem::take(&mut self.held_reasoning));
+        self.put_text(&text);
+        self.put_reasoning(&reasoning);
+    }
+
+    fn put_text(&mut self, more: &str) {
+        if more.is_empty() {
+            return;
+        }
+        self.shown.push(Piece::Text(more.to_owned()));
+        match self.parts.last_mut() {
+            Some(OpenPart::Text(text)) => text.push_str(more),
+            _ => self.parts.push(OpenPart::Text(more.to_owned())),
+        }
+    }
+
+    fn put_reasoning(&mut self, more: &str) {
+        if more.is_empty() {
+            return;
+        }
         self.shown.push(Piece::Reasoning(more.to_owned()));
         match self.parts.last_mut() {
             Some(OpenPart::Reasoning { text, closed: false, .. }) => text.push_str(more),
@@ -157,6 +205,7 @@ impl Answer {
     /// Closes the current reasoning part and attaches the opaque data that must be sent back with
     /// it. `opaque` receives the readable text.
     pub(crate) fn seal(&mut self, opaque: impl FnOnce(&str) -> Option<String>) -> Result<(), Bad> {
+        self.release_held();
         if !matches!(self.parts.last(), Some(OpenPart::Reasoning { closed: false, .. })) {
             self.parts.push(OpenPart::Reasoning {
                 text: String::new(),
@@ -181,6 +230,7 @@ impl Answer {
     /// part. Call it only at the end: it may insert a part and shift indices.
     pub(crate) fn seal_first(&mut self, sealed: String) -> Result<(), Bad> {
         self.grow(sealed.len())?;
+        self.release_held();
         let first = self.parts.iter_mut().find_map(|part| match part {
             OpenPart::Reasoning { opaque, .. } => Some(opaque),
             OpenPart::Text(_) | OpenPart::Call(_) | OpenPart::Found(_) => None,
@@ -201,6 +251,7 @@ impl Answer {
             return Err(Bad::Garbage(format!("more than {MOST_CALLS} calls in one answer")));
         }
         self.begun = true;
+        self.release_held();
         self.parts.push(OpenPart::Call(OpenCall::default()));
         Ok(self.parts.len() - 1)
     }
@@ -241,6 +292,7 @@ impl Answer {
         let mut heard = Vec::new();
         self.tongue.release(&mut heard);
         self.hear(heard);
+        self.release_held();
     }
 
     /// Whether the answer is complete: the server signalled the end or gave a stop reason.
@@ -254,10 +306,41 @@ impl Answer {
         let mut heard = Vec::new();
         self.tongue.finish(cut, &mut heard);
         self.hear(heard);
+        self.release_held();
+    }
+
+    /// Removes the key from what is not shown while it arrives.
+    fn clean(&mut self) {
+        let filter = &self.filter;
+        for part in &mut self.parts {
+            match part {
+                // Two pieces around a call of the dialect can be one text in the end.
+                OpenPart::Text(text) => filter.text(text),
+                OpenPart::Reasoning { text, opaque, .. } => {
+                    filter.text(text);
+                    opaque.iter_mut().for_each(|opaque| filter.text(opaque));
+                }
+                OpenPart::Call(OpenCall { id, name, args }) => {
+                    filter.text(id);
+                    filter.text(name);
+                    filter.arguments(args);
+                }
+                OpenPart::Found(FoundCall { tool, args, fault, .. }) => {
+                    filter.text(tool);
+                    filter.arguments(args);
+                    fault.iter_mut().for_each(|fault| filter.text(fault));
+                }
+            }
+        }
+        if let Some(Stop::Other(why)) = &mut self.stop {
+            filter.text(why);
+        }
     }
 
     /// The parts, in order, and the stop reason.
     pub(crate) fn finish(mut self, step: u32) -> (Vec<Part>, Stop) {
+        self.release_held();
+        self.clean();
         // Blank lines around a call in text belong to the call's syntax.
         let found = self.parts.iter().any(|part| matches!(part, OpenPart::Found(_)));
         self.parts.retain_mut(|part| match part {

@@ -2,6 +2,7 @@
 
 use crate::answer::{Answer, Piece};
 use crate::dialects::{AnswerParser, Callable, Dialect, plan};
+use crate::key_filter::KeyFilter;
 use crate::messages::{ChatMessage, ContentPart, Target, sides};
 use crate::preamble::{BYTES_PER_TOKEN, RecordedPreamble, estimate};
 use crate::provider::Provider;
@@ -152,7 +153,10 @@ pub(crate) async fn ask(
     loop {
         let (at, began) = (now(), Instant::now());
         let attempt = u32::try_from(attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
-        let mut answer = Answer::new(AnswerParser::new(preamble.dialect, &callable));
+        let mut answer = Answer::new(
+            AnswerParser::new(preamble.dialect, &callable),
+            KeyFilter::of(line.provider),
+        );
         let tried = {
             let (mut said, mut thought) = (0_u64, 0_u64);
             let live = live.clone();

@@ -26,6 +26,7 @@ mod capabilities;
 mod check;
 mod client;
 pub mod dialects;
+mod key_filter;
 mod messages;
 mod preamble;
 mod preamble_drift;
@@ -67,7 +68,8 @@ pub async fn read_pieces(
     pieces: Vec<Vec<u8>>,
 ) -> Result<Vec<dunnock_proto::Part>, String> {
     let bytes = futures_util::stream::iter(pieces.into_iter().map(Ok::<_, String>));
-    let mut answer = answer::Answer::new(dialects::AnswerParser::new(dialect, tools));
+    let parser = dialects::AnswerParser::new(dialect, tools);
+    let mut answer = answer::Answer::new(parser, key_filter::KeyFilter::default());
     let mut reader = wire.reader();
     let mut ear = stream::StreamReader {
         framing: wire.framing(),

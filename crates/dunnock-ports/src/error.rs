@@ -12,6 +12,9 @@ pub enum StoreError {
     /// The disk is full: nothing was written.
     #[error("the disk is full; free some space and work continues automatically: {0}")]
     Full(String),
+    /// A process that is stopped holds the store's lock: nothing was written.
+    #[error("the session database is in use: {0}")]
+    Busy(String),
     /// Nothing was written, or nothing could be read.
     #[error("session log error: {0}")]
     Failed(String),

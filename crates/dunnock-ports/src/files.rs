@@ -35,6 +35,9 @@ pub struct RestorePlan<'a> {
     pub theirs: &'a [Window],
     /// Also overwrite changes by others.
     pub force: bool,
+    /// The last step that is not undone. What git's history lost after it is restored; `None` if
+    /// nothing is.
+    pub undone_after: Option<u32>,
 }
 
 /// The result of a restore.
@@ -44,6 +47,8 @@ pub struct Restored {
     pub tree: Tree,
     /// What was left alone or could not be restored, as text.
     pub note: Option<String>,
+    /// Some of what this session changed was not restored.
+    pub partial: bool,
 }
 
 /// A copy of a workspace's files.

@@ -24,6 +24,7 @@ mod types;
 
 pub use blobs::{Blob, BlobFile, Blobs};
 pub use catalogue::{Catalogue, Listed, Listing, SearchHit};
+pub use dunnock_private::LockHolder;
 pub use error::{FilesError, OwnershipError, RenderError, StoreError, SummaryError};
 pub use event_log::{Appended, Batch, EventLog, first_event, fold_events};
 pub use files::{Checkpoints, Files, RestorePlan, Restored, WorkspaceCopy};

@@ -1,6 +1,7 @@
 //! Which process drives a session.
 
 use crate::{BoxFuture, OwnershipError};
+use dunnock_private::LockHolder;
 use dunnock_proto::SessionId;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,14 @@ pub struct OwnerNote {
     pub socket: PathBuf,
 }
 
+impl OwnerNote {
+    /// The process that wrote the note, if nobody can say who holds the session now.
+    #[must_use]
+    pub fn holder(note: Option<&Self>) -> LockHolder {
+        LockHolder::unknown(note.map(|note| note.pid))
+    }
+}
+
 /// Decides which process drives a session.
 pub trait Ownership: Send + Sync {
     /// Takes a session for this process; `None` if another process drives it.
@@ -34,6 +43,10 @@ pub trait Ownership: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<Box<dyn Send + Sync>>, OwnershipError>>;
     /// The owner of a session, if one has described itself. It may have died since.
     fn owner<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Option<OwnerNote>>;
+    /// The process that prevents others from driving a session, to name it to the person.
+    fn holder<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, LockHolder> {
+        Box::pin(async move { OwnerNote::holder(self.owner(session).await.as_ref()) })
+    }
     /// Removes what is stored about the owner of a session that is deleted. The caller holds it.
     fn forget<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()>;
     /// Whether a process drives a session now.

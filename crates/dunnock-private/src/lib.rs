@@ -1,9 +1,13 @@
-//! Folders and files that only their owner can read.
+//! Folders and files that only their owner can read, and who holds the lock on one.
 //!
 //! Sessions, locks, journals and drafts are created here, so that no place forgets the mode. A test
 //! (`xtask/src/tidy_code.rs`) fails if another file chooses one. The server's token is a temporary
 //! file with mode 0600, and a socket gets its mode after it was made. On Windows, the permissions of
 //! the parent folder apply.
+
+mod holder;
+
+pub use holder::{HolderState, LockHolder, add_holder, lock_holder, record_lock};
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};

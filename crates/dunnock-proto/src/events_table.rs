@@ -714,6 +714,9 @@ pub struct Rewound {
     /// What was left alone, left out or could not be restored, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// Some of what this session changed was not restored.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
 }
 
 /// The rewind failed; nothing changed.

@@ -171,6 +171,11 @@ pub enum Reason {
     ModeEdits,
     /// There is no sandbox on this machine.
     NoSandbox,
+    /// The sandbox is weaker than it was for this session.
+    WeakerSandbox {
+        /// The strongest level it had.
+        had: Isolation,
+    },
 }
 
 /// Something that a call would do: mostly, what it would destroy.
@@ -296,8 +301,8 @@ impl QuestionKind {
             Self::Unknown { calls } => {
                 let names: Vec<String> = calls.iter().map(ToString::to_string).collect();
                 let text = format!(
-                    "Dunnock stopped while these calls were running: {}. They may or may not have \
-                     taken effect. Continue?",
+                    "The outcome of these calls is unknown: {}. They may or may not have taken \
+                     effect. Continue?",
                     names.join(", ")
                 );
                 plain("Outcome unknown", text, "Continue", "Stop")
@@ -428,6 +433,9 @@ impl Reason {
             Self::ModeEdits => "commands need approval in mode \"edits\"".into(),
             Self::NoSandbox => {
                 "there is no sandbox here: the command can do whatever you can".into()
+            }
+            Self::WeakerSandbox { had } => {
+                format!("the sandbox is weaker than before: this session had level {had:?}")
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::linux::SandboxSpec;
 use crate::wire::{Ask, Bound, Bounds, Probed, Tell, receive, send};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::collections::HashMap;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
@@ -52,6 +53,9 @@ pub enum Ended {
     Lost,
 }
 
+/// What a launcher is called where a person may read of it.
+const NAME: &str = "dunnock's launcher";
+
 /// Starts commands through a launcher process.
 pub struct Launcher {
     program: PathBuf,
@@ -59,7 +63,7 @@ pub struct Launcher {
     next: AtomicU64,
     line: Mutex<Option<Arc<RunningLauncher>>>,
     /// Locks that the launcher holds; a replacement launcher gets them too.
-    held: Mutex<HashMap<u64, OwnedFd>>,
+    held: Mutex<HashMap<u64, File>>,
     /// The program is shutting down: no new launcher is started.
     stopped: AtomicBool,
 }
@@ -113,6 +117,7 @@ impl Launcher {
         drop(command); // closes their end of the socket
         let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
         for (id, file) in lock(&self.held).iter() {
+            let _ = dunnock_private::add_holder(file, child.id(), NAME);
             send(&ours, &Ask::Hold { id: *id }, &[file.as_fd()]).map_err(failed)?;
         }
         let made = Arc::new(RunningLauncher {
@@ -227,10 +232,15 @@ impl Launcher {
     ///
     /// # Errors
     /// If no launcher can be started.
-    pub fn hold(self: &Arc<Self>, file: &std::fs::File) -> io::Result<Held> {
+    pub fn hold(self: &Arc<Self>, file: &File) -> io::Result<Held> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let line = self.running_launcher()?;
-        lock(&self.held).insert(id, file.as_fd().try_clone_to_owned()?);
+        lock(&self.held).insert(id, file.try_clone()?);
+        // If this process dies, others can see who has the lock.
+        if let Some(pid) = line.pid {
+            let _ =
+                dunnock_private::add_holder(file, pid.as_raw_nonzero().get().cast_unsigned(), NAME);
+        }
         // If this fails, the launcher is dead; its replacement gets the lock from `held`.
         let _ = send(&line.socket, &Ask::Hold { id }, &[file.as_fd()]);
         Ok(Held { id, launcher: self.clone() })

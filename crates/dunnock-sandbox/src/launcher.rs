@@ -5,14 +5,17 @@
 //! anything is left.
 
 use crate::linux::{
-    Fate, Isolation, Net, Plan, Ready, SandboxSpec, abi, is_shortage, network, spawn,
+    Fate, Isolation, Net, Plan, Ready, SandboxSpec, Spawned, abi, is_shortage, network, spawn,
 };
 use crate::tree;
 use crate::wire::{Ask, Bound, Bounds, Probed, Tell, receive, send};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitCode, ExitStatus as WaitStatus};
@@ -26,6 +29,8 @@ const MARK: &str = "DUNNOCK_CALL";
 const MOMENT: Duration = Duration::from_millis(20);
 /// How many sandbox plans are cached.
 const PLANS: usize = 8;
+/// Memory that the kernel uses for a file in memory, besides its contents.
+const BYTES_PER_NAME: u64 = 1 << 10;
 /// How often resource use is checked.
 const TICK: Duration = Duration::from_millis(20);
 /// Count at most this many processes.
@@ -40,6 +45,7 @@ struct Live {
     /// Where the child reports that the command started, or how it ended in a sandbox with a first
     /// process.
     report: OwnedFd,
+    files: PrivateFiles,
     /// Nothing can escape from it: it is a process namespace, and the kernel kills everything in
     /// it.
     whole: bool,
@@ -54,6 +60,81 @@ struct Live {
     fate: Option<Fate>,
 }
 
+/// A plan, and what it was made from.
+struct CachedPlan {
+    spec: SandboxSpec,
+    /// The memory limit of the command.
+    memory: u64,
+    plan: Rc<Plan>,
+}
+
+/// Files in memory that belong to a sandbox: its `/tmp`, `/dev/shm`, home folder and the like.
+enum PrivateFiles {
+    /// Nothing was received yet.
+    Awaited(OwnedFd),
+    Known(OwnedFd),
+    /// There are none.
+    Absent,
+}
+
+impl PrivateFiles {
+    /// The memory that they use, in bytes.
+    fn used(&mut self) -> u64 {
+        if let Self::Awaited(socket) = self
+            && let Some(files) = received(socket)
+        {
+            *self = Self::Known(files);
+        }
+        let Self::Known(files) = self else { return 0 };
+        let Ok(about) = rustix::fs::fstatfs(files) else { return 0 };
+        let blocks = about.f_blocks.saturating_sub(about.f_bfree);
+        let names = about.f_files.saturating_sub(about.f_ffree);
+        let size = u64::try_from(about.f_bsize).unwrap_or(0);
+        blocks.saturating_mul(size).saturating_add(names.saturating_mul(BYTES_PER_NAME))
+    }
+}
+
+/// The descriptor that was sent over a socket.
+fn received(socket: &OwnedFd) -> Option<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut beside, flags).ok()?;
+    beside.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+        _ => None,
+    })
+}
+
+/// The launcher's own `oom_score_adj`. Commands inherit it when they are started; they cannot write
+/// it themselves, because a process that others may not inspect does not own its files in `/proc`.
+struct OomScore {
+    file: Option<std::fs::File>,
+    own: String,
+}
+
+impl OomScore {
+    fn open() -> Self {
+        let path = "/proc/self/oom_score_adj";
+        let own = std::fs::read_to_string(path).unwrap_or_else(|_| "0".into());
+        // At this point the launcher holds nothing that others may not read.
+        let before = rustix::process::dumpable_behavior();
+        let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable);
+        let file = std::fs::OpenOptions::new().write(true).open(path).ok();
+        if let Ok(before) = before {
+            let _ = rustix::process::set_dumpable_behavior(before);
+        }
+        Self { file, own }
+    }
+
+    fn set(&self, score: &str) {
+        if let Some(file) = &self.file {
+            let _ = rustix::io::pwrite(file, score.as_bytes(), 0);
+        }
+    }
+}
+
 struct LauncherProcess {
     socket: std::io::Stdin,
     me: Pid,
@@ -66,6 +147,7 @@ struct LauncherProcess {
     stubborn: HashSet<Pid>,
     /// Nice value for commands.
     nice: i32,
+    oom: OomScore,
     /// First processes of sandboxes whose end was already reported: nothing else is left in them.
     leaving: HashSet<Pid>,
     /// Makes this launcher's marks unique.
@@ -75,7 +157,7 @@ struct LauncherProcess {
     measured: Instant,
     /// Landlock ABI version; 0 if the kernel has none.
     landlock: i64,
-    plans: RefCell<Vec<(SandboxSpec, Rc<Plan>)>>,
+    plans: RefCell<Vec<CachedPlan>>,
     /// Networks shared by sandboxes, by name.
     nets: RefCell<HashMap<String, Rc<Net>>>,
 }
@@ -105,6 +187,7 @@ pub fn serve() -> ExitCode {
         stubborn: HashSet::new(),
         leaving: HashSet::new(),
         nice: ahead_of_others(),
+        oom: OomScore::open(),
         name: format!("{}-{}", me.as_raw_nonzero(), since.as_nanos()),
         tasks: tree::tasks(),
         measured: Instant::now(),
@@ -173,15 +256,28 @@ impl LauncherProcess {
                 env.push((MARK.into(), mark.clone()));
                 let before = self.tasks;
                 let whole = spec.as_ref().is_some_and(|spec| spec.isolation != Isolation::C);
-                let most =
-                    (bounds.processes > 0).then(|| before + bounds.processes.saturating_mul(4));
-                match self.start(&words, &folder, env, fds, terminal, spec.as_ref(), most) {
-                    Ok((pid, exit, report)) => {
+                let most = match bounds.processes {
+                    0 => 0,
+                    some => before + some.saturating_mul(4),
+                };
+                let started = self.start(
+                    &words,
+                    &folder,
+                    env,
+                    fds,
+                    terminal,
+                    spec.as_ref(),
+                    Bounds { processes: most, ..bounds },
+                );
+                match started {
+                    Ok((Spawned { pid, report, files }, exit)) => {
                         let mark = format!("{MARK}={mark}");
+                        let files = files.map_or(PrivateFiles::Absent, PrivateFiles::Awaited);
                         let live = Live {
                             id,
                             exit,
                             report,
+                            files,
                             whole,
                             mark,
                             bounds,
@@ -210,7 +306,7 @@ impl LauncherProcess {
             Ask::Hold { id } => self.held.extend(fds.into_iter().map(|fd| (id, fd))),
             Ask::Leave { name } => {
                 self.nets.borrow_mut().remove(&name);
-                self.plans.borrow_mut().retain(|(spec, _)| spec.shares.as_ref() != Some(&name));
+                self.plans.borrow_mut().retain(|known| known.spec.shares.as_ref() != Some(&name));
             }
             Ask::Release { id } => {
                 drop(self.held.remove(&id));
@@ -225,6 +321,8 @@ impl LauncherProcess {
     fn measure(&mut self) {
         let (now, memory) = (tree::tasks(), tree::memory());
         let mut over = Vec::new();
+        let mut private: HashMap<Pid, u64> =
+            self.live.iter_mut().map(|(pid, live)| (*pid, live.files.used())).collect();
         for (pid, live) in &self.live {
             let Bounds { processes, memory: bytes } = live.bounds;
             let many = processes > 0 && now > live.before + processes;
@@ -260,7 +358,9 @@ impl LauncherProcess {
             }
             if many && all.len() as u64 > processes {
                 over.push((*pid, Bound::Processes));
-            } else if large && all.iter().map(|pid| tree::resident(*pid)).sum::<u64>() > bytes {
+            } else if large
+                && tree::used(&all).saturating_add(private.remove(pid).unwrap_or(0)) > bytes
+            {
                 over.push((*pid, Bound::Memory));
             }
         }
@@ -378,10 +478,11 @@ impl LauncherProcess {
                 )
             };
             let tried = null().and_then(|out| Ok(vec![out, null()?])).map_err(std::io::Error::from);
-            match tried
-                .and_then(|fds| self.start(&[], &folder, Vec::new(), fds, false, Some(&spec), None))
-            {
-                Ok((pid, _, report)) => {
+            match tried.and_then(|fds| {
+                let none = Bounds::default();
+                self.start(&[], &folder, Vec::new(), fds, false, Some(&spec), none)
+            }) {
+                Ok((Spawned { pid, report, .. }, _)) => {
                     let seen = rustix::process::waitpid(Some(pid), WaitOptions::empty());
                     let ended = seen.ok().flatten().and_then(|(_, status)| status.exit_status());
                     match Fate::read(&report) {
@@ -426,26 +527,30 @@ impl LauncherProcess {
         mut fds: Vec<OwnedFd>,
         terminal: bool,
         spec: Option<&SandboxSpec>,
-        processes: Option<u64>,
-    ) -> std::io::Result<(Pid, OwnedFd, OwnedFd)> {
+        bounds: Bounds,
+    ) -> std::io::Result<(Spawned, OwnedFd)> {
         if fds.len() == 2 {
             let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
             fds.insert(0, rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty())?);
         }
         let fds = <[OwnedFd; 3]>::try_from(fds)
             .map_err(|_| std::io::Error::other("a command needs two or three file descriptors"))?;
-        let plan = spec.map(|spec| self.plan(spec)).transpose()?;
+        let plan = spec.map(|spec| self.plan(spec, bounds.memory)).transpose()?;
         let mut ready = Ready::new(words, env, folder, fds, terminal, plan)?;
-        ready.processes = processes;
+        ready.processes = (bounds.processes > 0).then_some(bounds.processes);
         ready.nice = self.nice;
         ready.join = spec.map(|spec| self.net(spec)).transpose()?.flatten();
-        let (pid, report) = spawn(&ready)?;
-        match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
-            Ok(exit) => Ok((pid, exit, report)),
+        // The kernel kills commands first if memory runs out.
+        self.oom.set("900");
+        let spawned = spawn(&ready);
+        self.oom.set(&self.oom.own);
+        let spawned = spawned?;
+        match rustix::process::pidfd_open(spawned.pid, PidfdFlags::empty()) {
+            Ok(exit) => Ok((spawned, exit)),
             Err(error) => {
                 // What cannot be watched must not run.
-                tree::kill(&tree::whole(pid));
-                wait_for(pid, PATIENCE);
+                tree::kill(&tree::whole(spawned.pid));
+                wait_for(spawned.pid, PATIENCE);
                 Err(error.into())
             }
         }
@@ -467,7 +572,7 @@ impl LauncherProcess {
     }
 
     /// The plan for a sandbox. Recent ones are cached, since most commands use the same.
-    fn plan(&self, spec: &SandboxSpec) -> std::io::Result<Rc<Plan>> {
+    fn plan(&self, spec: &SandboxSpec, memory: u64) -> std::io::Result<Rc<Plan>> {
         let least = match spec.isolation {
             Isolation::A => 1,
             // Older versions cannot stop a command from truncating files outside.
@@ -484,12 +589,13 @@ impl LauncherProcess {
             )));
         }
         let mut plans = self.plans.borrow_mut();
-        if let Some((_, plan)) = plans.iter().find(|(known, _)| known == spec) {
-            return Ok(plan.clone());
+        let same = |known: &&CachedPlan| known.memory == memory && known.spec == *spec;
+        if let Some(known) = plans.iter().find(same) {
+            return Ok(known.plan.clone());
         }
-        let plan = Rc::new(Plan::new(spec, self.landlock)?);
+        let plan = Rc::new(Plan::new(spec, self.landlock, memory)?);
         plans.truncate(PLANS - 1);
-        plans.insert(0, (spec.clone(), plan.clone()));
+        plans.insert(0, CachedPlan { spec: spec.clone(), memory, plan: plan.clone() });
         Ok(plan)
     }
 

@@ -1,9 +1,11 @@
 //! Where things are on this machine and what a sandboxed command can see of them: turns a workspace
 //! into a [`SandboxSpec`].
 
+use crate::git_names::{GIT_ACTS_ON, REPOSITORY, is_repository};
 use crate::linux::{Isolation, Layer, SandboxSpec};
+use crate::repositories;
 use dunnock_private::create_folder;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -86,8 +88,10 @@ const GIT_WITHOUT_PROGRAMS: &[(&str, &str)] = &[
     ("submodule.recurse", "false"),
     ("safe.bareRepository", "explicit"),
 ];
-/// At most this many folders are searched for secrets and sockets.
+/// At most this many folders are searched for secrets, sockets and repositories.
 const MOST_FOLDERS: usize = 20_000;
+/// At most this many repositories are searched for submodules.
+const MOST_REPOSITORIES: usize = 1_000;
 
 /// What the user allowed a command beyond the sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -100,13 +104,16 @@ pub struct Opened {
     pub protected: bool,
     /// Of those, only the configuration of git repositories.
     pub git_config: bool,
+    /// It is a git command that replaces files of the work tree: protected names are not read-only
+    /// while it runs. This is no more access, because what it changes is checked afterwards.
+    pub checkout: bool,
 }
 
 impl Opened {
     /// Whether the command has more access than commands that nobody approved.
     #[must_use]
     pub fn more(self) -> bool {
-        self != Self::default()
+        Self { checkout: false, ..self } != Self::default()
     }
 }
 
@@ -126,8 +133,14 @@ pub struct Layout {
     pub readable: Vec<PathBuf>,
     /// Additional paths that the user lets every command write.
     pub writable: Vec<PathBuf>,
-    /// Files in a workspace that other programs act on, each as a list of path components.
+    /// Names of files and folders in a workspace that other programs act on, each as a list of path
+    /// components in lower case. A command cannot change those that exist.
     pub protected: Vec<Vec<String>>,
+    /// The same, for names that a command may touch while it runs: a change is reverted afterwards.
+    /// A name may begin with `*`.
+    pub watched: Vec<Vec<String>>,
+    /// The user's own configuration files of git.
+    pub git_configs: Vec<PathBuf>,
     /// Whether a file of this name usually holds keys.
     pub secret: fn(&str) -> bool,
     /// Whether the user denies all access to this path in the workspace.
@@ -136,6 +149,8 @@ pub struct Layout {
     pub writes: bool,
     /// Cached search results for each folder of a workspace.
     pub found: Mutex<HashMap<PathBuf, Found>>,
+    /// Cached folders of submodules for each repository, as of the last change of its index.
+    pub links: Mutex<HashMap<PathBuf, Links>>,
     /// Cached parts of sandboxes that are the same for every command.
     pub bases: Mutex<Vec<Base>>,
 }
@@ -148,24 +163,50 @@ pub struct Base {
     env: Vec<(String, String)>,
 }
 
-/// What was found in a folder, as of its last change.
+/// Folders of submodules, as of the last change of an index.
 #[derive(Debug, Clone)]
+pub struct Links {
+    changed: (i64, i64),
+    folders: Vec<PathBuf>,
+}
+
+/// What was found in a folder, as of its last change.
+#[derive(Debug, Clone, Default)]
 pub struct Found {
     changed: (i64, i64),
     folders: Vec<PathBuf>,
     secret: Vec<PathBuf>,
     /// Sockets of programs outside, and paths that the user denies.
     sockets: Vec<PathBuf>,
+    /// Folders that are searched only for repositories.
+    passed_over: Vec<PathBuf>,
     /// The folder contains something protected.
     guarded: bool,
+    /// The `.git` in it, whatever it is.
+    git: Option<PathBuf>,
+    /// git takes the folder itself for a repository.
+    is_repository: bool,
+    /// Entries of protected and watched names, or of the first component of such a name.
+    named: Vec<PathBuf>,
 }
 
 /// What was found in a whole workspace.
 #[derive(Debug, Default)]
-struct All {
+pub struct Survey {
     secret: Vec<PathBuf>,
     sockets: Vec<PathBuf>,
     guarded: Vec<PathBuf>,
+    /// Folders of repositories in the workspace, with those of submodules and linked work trees in
+    /// them.
+    pub repositories: BTreeSet<PathBuf>,
+    /// Files and links named `.git`.
+    pub git_files: BTreeSet<PathBuf>,
+    /// Files and folders of protected and watched names.
+    pub named: BTreeSet<PathBuf>,
+    /// Those of watched names.
+    pub watched: BTreeSet<PathBuf>,
+    /// What the configuration of git names in the workspace, whether or not it exists.
+    pub named_by_git: BTreeSet<PathBuf>,
 }
 
 impl Layout {
@@ -178,6 +219,20 @@ impl Layout {
         isolation: Isolation,
         workspace: &Path,
         opened: Opened,
+    ) -> io::Result<(SandboxSpec, Vec<(String, String)>)> {
+        self.spec_for(isolation, workspace, opened, &self.survey(workspace))
+    }
+
+    /// The same, with what was found in the workspace.
+    ///
+    /// # Errors
+    /// If the cache folders cannot be created.
+    pub fn spec_for(
+        &self,
+        isolation: Isolation,
+        workspace: &Path,
+        opened: Opened,
+        all: &Survey,
     ) -> io::Result<(SandboxSpec, Vec<(String, String)>)> {
         let same = |base: &&Base| {
             base.more == opened.more()
@@ -198,28 +253,31 @@ impl Layout {
         };
         spec.network = opened.network;
         spec.build.retain(|place| place.symlink_metadata().is_ok_and(|about| about.is_dir()));
-        let all = self.find(workspace);
+        let guarded = if opened.checkout { &Vec::new() } else { &all.guarded };
         if !opened.protected {
-            for folder in &all.guarded {
-                let closed = |names: &&Vec<String>| {
-                    !(opened.git_config && names.as_slice() == [".git", "config"])
+            for folder in guarded {
+                self.protected.iter().for_each(|names| protect(&mut spec, folder, names));
+            }
+            for repository in &all.repositories {
+                let own = |name: &&&str| {
+                    !(opened.git_config && **name == "config" && repository.ends_with(".git"))
                 };
-                let names = self.protected.iter().filter(closed);
-                names.for_each(|names| protect(&mut spec, folder, names));
-                // A `.git` file names a repository elsewhere.
-                let git = folder.join(".git");
-                spec.closed.extend(
-                    git.symlink_metadata().is_ok_and(|about| about.is_file()).then_some(git),
-                );
+                for name in GIT_ACTS_ON.iter().filter(own) {
+                    let names: Vec<String> = name.split('/').map(str::to_owned).collect();
+                    protect(&mut spec, repository, &names);
+                }
+            }
+            for path in all.git_files.iter().chain(&all.named_by_git) {
+                close(&mut spec, path);
             }
         }
         // Pin the folders above protected paths: otherwise they could be moved and replaced.
-        let held = spec.closed.iter().chain(&all.secret).chain(&all.guarded);
+        let held = spec.closed.iter().chain(&all.secret).chain(guarded);
         let leads = held.flat_map(|place| {
             place.ancestors().skip(1).take_while(|up| up.starts_with(workspace) && *up != workspace)
         });
         let leads: Vec<PathBuf> =
-            leads.map(Path::to_path_buf).chain(all.guarded.iter().cloned()).collect();
+            leads.map(Path::to_path_buf).chain(guarded.iter().cloned()).collect();
         spec.pinned.extend(leads);
         spec.pinned.retain(|place| {
             place != workspace && place.symlink_metadata().is_ok_and(|about| about.is_dir())
@@ -229,9 +287,9 @@ impl Layout {
         spec.closed.sort();
         spec.closed.dedup();
         spec.hidden.push(workspace.join(".dunnock"));
-        spec.hidden.extend(all.sockets);
+        spec.hidden.extend(all.sockets.iter().cloned());
         if !opened.secrets {
-            spec.hidden.extend(all.secret);
+            spec.hidden.extend(all.secret.iter().cloned());
         }
         Ok((spec, env))
     }
@@ -416,26 +474,150 @@ impl Layout {
         self.variables.get(variable).cloned().or_else(|| Some(self.home.as_ref()?.join(below)))
     }
 
-    /// Folders of a workspace that contain something protected, including repositories.
-    pub fn guarded(&self, workspace: &Path) -> Vec<PathBuf> {
-        self.find(workspace).guarded
+    /// Finds secret files, sockets, repositories and protected names in a workspace. Reads only
+    /// folders that changed.
+    #[must_use]
+    pub fn survey(&self, workspace: &Path) -> Survey {
+        let mut all = Survey::default();
+        let mut looked = 0;
+        self.walk(workspace, vec![workspace.to_path_buf()], &mut looked, |folder, found| {
+            all.secret.extend(found.secret.iter().cloned());
+            all.sockets.extend(found.sockets.iter().cloned());
+            all.guarded.extend(found.guarded.then(|| folder.to_path_buf()));
+            for path in &found.named {
+                all.named.extend(named_at(path, &self.protected));
+                all.watched.extend(named_at(path, &self.watched));
+            }
+            note_repositories(&mut all, folder, found);
+            found.folders.clone()
+        });
+        all.named.extend(all.watched.iter().cloned());
+        self.enter_gitlinks(workspace, &mut all);
+        for repository in all.repositories.clone() {
+            all.repositories.extend(repositories::with_inner(&repository));
+        }
+        all.repositories.retain(|path| path.starts_with(workspace));
+        self.note_named(workspace, &mut all);
+        all
     }
 
-    /// Finds secret files, sockets and protected paths in a workspace. Reads only folders that
-    /// changed.
-    fn find(&self, workspace: &Path) -> All {
+    /// Repositories in folders that hold many files that nobody wrote by hand, such as
+    /// `node_modules`.
+    #[must_use]
+    pub fn survey_passed_over(&self, workspace: &Path) -> Survey {
+        let (mut all, mut passed, mut looked) = (Survey::default(), Vec::new(), 0);
+        self.walk(workspace, vec![workspace.to_path_buf()], &mut looked, |_, found| {
+            passed.extend(found.passed_over.iter().cloned());
+            found.folders.clone()
+        });
+        self.walk(workspace, passed, &mut looked, |folder, found| {
+            note_repositories(&mut all, folder, found);
+            found.folders.iter().chain(&found.passed_over).cloned().collect()
+        });
+        for repository in all.repositories.clone() {
+            all.repositories.extend(repositories::with_inner(&repository));
+        }
+        all
+    }
+
+    /// Submodules are repositories in whatever folder they are.
+    fn enter_gitlinks(&self, workspace: &Path, all: &mut Survey) {
+        let mut waiting: Vec<PathBuf> = all.repositories.iter().cloned().collect();
+        let mut seen = BTreeSet::new();
+        while let Some(repository) = waiting.pop() {
+            if !seen.insert(repository.clone()) || seen.len() > MOST_REPOSITORIES {
+                continue;
+            }
+            let top = repositories::work_tree_of(&repository);
+            for link in self.gitlinks(&repository) {
+                let git = top.join(link).join(".git");
+                let Ok(about) = git.symlink_metadata() else { continue };
+                if !about.is_dir() {
+                    all.git_files.insert(git.clone());
+                }
+                if let Some(inner) = repositories::at(&git).filter(|at| at.starts_with(workspace)) {
+                    all.repositories.insert(inner.clone());
+                    waiting.push(inner);
+                }
+            }
+        }
+    }
+
+    /// The folders of submodules by the index of a repository, read again only if it changed.
+    fn gitlinks(&self, repository: &Path) -> Vec<PathBuf> {
+        let Ok(about) = repository.join("index").symlink_metadata() else { return Vec::new() };
+        let changed = (about.ctime(), about.ctime_nsec());
+        let mut known = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.get(repository) {
+            Some(links) if links.changed == changed => links.folders.clone(),
+            _ => {
+                let folders = repositories::gitlinks(repository);
+                let links = Links { changed: lasting(changed), folders: folders.clone() };
+                known.insert(repository.to_path_buf(), links);
+                folders
+            }
+        }
+    }
+
+    /// Adds what the user's configuration of git and those of the repositories name.
+    fn note_named(&self, workspace: &Path, all: &mut Survey) {
+        for repository in &all.repositories {
+            all.named_by_git
+                .extend(self.named_by(repository, repositories::work_tree_of(repository)));
+        }
+        if let Some(above) = repository_above(workspace) {
+            for top in [workspace, repositories::work_tree_of(&above)] {
+                all.named_by_git.extend(self.named_by(&above, top));
+            }
+        }
+        all.named_by_git.retain(|path| path.starts_with(workspace) && path != workspace);
+    }
+
+    /// What the configuration makes git run or read for a repository.
+    fn named_by(&self, repository: &Path, top: &Path) -> BTreeSet<PathBuf> {
+        let own = ["config", "config.worktree"].map(|name| repository.join(name));
+        let configs = self.git_configs.iter().chain(&own);
+        configs
+            .flat_map(|config| repositories::named_by(config, top, self.home.as_deref()))
+            .collect()
+    }
+
+    /// Whether the configuration of git makes it run or read this file of a workspace.
+    #[must_use]
+    pub fn is_named_by_git(&self, workspace: &Path, file: &Path) -> bool {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let below = |named: &PathBuf| {
+            named != workspace
+                && named.starts_with(workspace)
+                && (file.starts_with(named) || real(file).starts_with(real(named)))
+        };
+        let inside = file.ancestors().skip(1).take_while(|up| up.starts_with(workspace));
+        let inside = inside.filter_map(|up| Some((repositories::at(&up.join(".git"))?, up)));
+        let above = repository_above(workspace);
+        let above = above.iter().flat_map(|git| {
+            [workspace, repositories::work_tree_of(git)].map(|top| (git.clone(), top))
+        });
+        let mut all = inside.chain(above);
+        all.any(|(repository, top)| self.named_by(&repository, top).iter().any(below))
+    }
+
+    /// Visits folders, breadth first; the visitor returns those to visit next.
+    fn walk(
+        &self,
+        workspace: &Path,
+        from: Vec<PathBuf>,
+        looked: &mut usize,
+        mut visit: impl FnMut(&Path, &Found) -> Vec<PathBuf>,
+    ) {
         let mut known = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all = All::default();
-        // Breadth first.
-        let mut waiting = std::collections::VecDeque::from([workspace.to_path_buf()]);
-        let mut looked = 0;
+        let mut waiting = std::collections::VecDeque::from(from);
         while let Some(folder) = waiting.pop_front() {
-            looked += 1;
+            *looked += 1;
             // The change time cannot be set back, unlike the modification time.
             let Ok(changed) = folder.symlink_metadata().map(|m| (m.ctime(), m.ctime_nsec())) else {
                 continue;
             };
-            if looked > MOST_FOLDERS {
+            if *looked > MOST_FOLDERS {
                 break;
             }
             let fresh = known.get(&folder).is_some_and(|found| found.changed == changed);
@@ -443,40 +625,44 @@ impl Layout {
                 known.insert(folder.clone(), self.read(workspace, &folder, changed));
             }
             if let Some(found) = known.get(&folder) {
-                all.secret.extend(found.secret.iter().cloned());
-                all.sockets.extend(found.sockets.iter().cloned());
-                all.guarded.extend(found.guarded.then(|| folder.clone()));
-                waiting.extend(found.folders.iter().cloned());
+                waiting.extend(visit(&folder, found));
             }
         }
-        all
     }
 
     fn read(&self, workspace: &Path, folder: &Path, changed: (i64, i64)) -> Found {
         use std::os::unix::fs::FileTypeExt as _;
-        let mut found = Found {
-            changed,
-            folders: Vec::new(),
-            secret: Vec::new(),
-            sockets: Vec::new(),
-            guarded: false,
-        };
+        let mut found = Found::default();
+        let mut names = BTreeSet::new();
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let (Ok(kind), name) = (entry.file_type(), entry.file_name()) else { continue };
             let name = name.to_string_lossy();
-            found.guarded |= self
-                .protected
-                .iter()
-                .any(|names| names.first().is_some_and(|first| *first == *name));
+            let lower = name.to_ascii_lowercase();
+            let first = |names: &Vec<String>| names.first().is_some_and(|of| is_named(&lower, of));
             let path = entry.path();
+            let protected = self.protected.iter().any(first);
+            found.guarded |= protected;
+            if protected || self.watched.iter().any(first) {
+                found.named.push(path.clone());
+            }
+            if name == ".git" {
+                found.git = Some(path.clone());
+            }
+            if let Some(part) = REPOSITORY.iter().find(|part| **part == name) {
+                names.insert(*part);
+            }
             if path.strip_prefix(workspace).is_ok_and(|path| (self.denied)(path)) {
                 found.sockets.push(path); // hidden whatever the user allowed
-            } else if kind.is_dir() && !PASSED_OVER.contains(&name.as_ref()) {
-                found.folders.push(entry.path());
+            } else if kind.is_dir() && name == ".git" {
+                // Its own rules apply in there.
+            } else if kind.is_dir() && PASSED_OVER.contains(&name.as_ref()) {
+                found.passed_over.push(path);
+            } else if kind.is_dir() {
+                found.folders.push(path);
             } else if kind.is_socket() {
-                found.sockets.push(entry.path());
+                found.sockets.push(path);
             } else if kind.is_file() && (self.secret)(&name) {
-                found.secret.push(entry.path());
+                found.secret.push(path);
             } else if kind.is_symlink() && (self.secret)(&name) {
                 // The target of the link is the secret.
                 found.secret.extend(
@@ -486,17 +672,49 @@ impl Layout {
                 );
             }
         }
-        // Within one clock tick it could change again unnoticed: do not cache.
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let then = Duration::new(
-            u64::try_from(changed.0).unwrap_or(0),
-            u32::try_from(changed.1).unwrap_or(0),
-        );
-        if now.saturating_sub(then) < Duration::from_millis(50) {
-            found.changed = (0, 0);
-        }
+        found.is_repository = is_repository(|part| names.contains(part));
+        found.changed = lasting(changed);
         found
     }
+}
+
+/// The files and folders of these names that begin with this entry.
+fn named_at(entry: &Path, table: &[Vec<String>]) -> Vec<PathBuf> {
+    let name = entry.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let rest = table.iter().filter_map(|names| {
+        names.split_first().filter(|(first, _)| is_named(&name, first)).map(|(_, rest)| rest)
+    });
+    let path = |rest: &[String]| rest.iter().fold(entry.to_path_buf(), |at, name| at.join(name));
+    rest.map(path).filter(|path| path.symlink_metadata().is_ok()).collect()
+}
+
+/// Notes the repositories in a folder.
+fn note_repositories(all: &mut Survey, folder: &Path, found: &Found) {
+    if found.is_repository {
+        all.repositories.insert(folder.to_path_buf());
+    }
+    let Some(git) = &found.git else { return };
+    all.repositories.extend(repositories::at(git));
+    if !git.symlink_metadata().is_ok_and(|about| about.is_dir()) {
+        all.git_files.insert(git.clone());
+    }
+}
+
+/// Whether a name in lower case is the one in a table, which may begin with `*`.
+fn is_named(name: &str, known: &str) -> bool {
+    match known.strip_prefix('*') {
+        Some(end) => name.ends_with(end),
+        None => name == known,
+    }
+}
+
+/// The change time that a cached result is valid for. Within one clock tick the folder could change
+/// again unnoticed: then it is valid for none.
+fn lasting(changed: (i64, i64)) -> (i64, i64) {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let then =
+        Duration::new(u64::try_from(changed.0).unwrap_or(0), u32::try_from(changed.1).unwrap_or(0));
+    if now.saturating_sub(then) < Duration::from_millis(50) { (0, 0) } else { changed }
 }
 
 /// The toolchain that a `PATH` folder belongs to, wherever it is installed: `/x/.pyenv` for
@@ -509,49 +727,36 @@ fn toolchain(place: &Path) -> Option<PathBuf> {
     place.ancestors().find(top).filter(|top| top.is_dir()).map(Path::to_path_buf)
 }
 
-/// Makes a path below a folder read-only and pins the folders above it. `*` matches one component,
-/// `**` several.
+/// Makes a path below a folder read-only and pins the folders above it.
 fn protect(spec: &mut SandboxSpec, folder: &Path, names: &[String]) {
-    let mut places = vec![folder.to_path_buf()];
+    let mut place = folder.to_path_buf();
     for (depth, name) in names.iter().enumerate() {
         if depth > 0 {
-            spec.pinned.extend(places.iter().cloned());
+            spec.pinned.push(place.clone());
         }
-        let next = |place: &PathBuf| match name.as_str() {
-            "*" => below(place, 1),
-            "**" => below(place, 6),
-            name => vec![place.join(name)],
-        };
-        places =
-            places.iter().flat_map(next).filter(|place| place.symlink_metadata().is_ok()).collect();
-    }
-    for place in places {
-        // The watcher protects the link itself; here its target is made read-only.
-        if place.symlink_metadata().is_ok_and(|about| about.is_symlink()) {
-            spec.closed
-                .extend(place.canonicalize().ok().filter(|real| real.starts_with(&spec.workspace)));
-        } else {
-            spec.closed.push(place);
+        place.push(name);
+        if place.symlink_metadata().is_err() {
+            return;
         }
     }
+    close(spec, &place);
 }
 
-/// Folders below a folder, up to this many levels deep.
-fn below(folder: &Path, levels: usize) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let folders =
-        entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path());
-    let mut all: Vec<PathBuf> = folders.take(1_000).collect();
-    if levels > 1 {
-        let deeper: Vec<PathBuf> = all.iter().flat_map(|place| below(place, levels - 1)).collect();
-        all.extend(deeper);
-    }
-    all
+/// Makes an existing path read-only.
+fn close(spec: &mut SandboxSpec, place: &Path) {
+    let Ok(about) = place.symlink_metadata() else { return };
+    // The watcher protects the link itself; here its target is made read-only.
+    let real = match about.is_symlink() {
+        true => place.canonicalize().ok().filter(|real| real.starts_with(&spec.workspace)),
+        false => Some(place.to_path_buf()),
+    };
+    spec.closed.extend(real);
 }
 
 /// The git folder of the repository that contains the workspace or that the workspace is a linked
 /// work tree of.
-fn repository_above(workspace: &Path) -> Option<PathBuf> {
+#[must_use]
+pub fn repository_above(workspace: &Path) -> Option<PathBuf> {
     let own = workspace.join(".git");
     if own.symlink_metadata().is_ok_and(|about| about.is_file()) {
         let text = std::fs::read_to_string(&own).ok()?;

@@ -20,6 +20,7 @@
 mod attack;
 #[cfg(target_os = "linux")]
 mod client;
+mod git_names;
 #[cfg(target_os = "linux")]
 mod launcher;
 #[cfg(target_os = "linux")]
@@ -30,6 +31,8 @@ mod lease;
 mod linux;
 #[cfg(target_os = "linux")]
 mod prove;
+#[cfg(target_os = "linux")]
+mod repositories;
 pub mod seatbelt;
 #[cfg(target_os = "linux")]
 mod tree;
@@ -38,16 +41,19 @@ mod wire;
 
 #[cfg(target_os = "linux")]
 pub use client::{Ended, Held, Launcher, Run, Running};
+pub use git_names::{GIT_ACTS_ON, REPOSITORY, is_repository};
 #[cfg(target_os = "linux")]
 pub use launcher::serve;
 #[cfg(target_os = "linux")]
-pub use layout::{Found, Layout, Opened};
+pub use layout::{Found, Layout, Links, Opened, Survey, repository_above};
 #[cfg(target_os = "linux")]
 pub use lease::{is_open_for_writing, keep_waiting};
 #[cfg(target_os = "linux")]
 pub use linux::{Isolation, Layer, SandboxSpec};
 #[cfg(target_os = "linux")]
 pub use prove::{PROBE, ProbeOutcome, Trial, VICTIM, probe, prove, victim};
+#[cfg(target_os = "linux")]
+pub use repositories::target_of;
 #[cfg(target_os = "linux")]
 pub use wire::{Bound, Bounds, Probed};
 

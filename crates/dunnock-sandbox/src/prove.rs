@@ -115,6 +115,7 @@ impl Ground {
         victim
             .arg(VICTIM)
             .current_dir(&outside)
+            .env_clear()
             .env("HELD", SECRET)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());

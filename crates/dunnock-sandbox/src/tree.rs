@@ -60,13 +60,22 @@ pub(crate) fn memory() -> Option<(u64, u64)> {
     Some((value("MemTotal:")?, value("MemAvailable:")?))
 }
 
-/// Resident memory of a process, in bytes.
-pub(crate) fn resident(pid: Pid) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{}/statm", pid.as_raw_nonzero()))
-        .unwrap_or_default();
-    let mut pages = text.split_whitespace().skip(1).map(|n| n.parse::<u64>().unwrap_or(0));
-    let (all, shared) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
-    all.saturating_sub(shared) * rustix::param::page_size() as u64
+/// Memory of these processes in bytes. Shared memory counts once, with the process that has most of
+/// it; pages of files that are on disk do not count.
+pub(crate) fn used(all: &[Pid]) -> u64 {
+    let (mut own, mut shared) = (0, 0);
+    for pid in all {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()))
+            .unwrap_or_default();
+        let value = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            let number = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok());
+            number.map_or(0, |kb: u64| kb << 10)
+        };
+        own += value("RssAnon:");
+        shared = shared.max(value("RssShmem:"));
+    }
+    own + shared
 }
 
 /// Processes and threads on the machine, as the kernel counts them.

@@ -13,18 +13,22 @@ use axum::response::{IntoResponse as _, Response};
 use dunnock_engine::SessionPool;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tower::ServiceExt as _;
 
 /// Time limit for the request line and headers.
 const HEADER_TIME: Duration = Duration::from_secs(10);
 /// Concurrent connections, not counting live channels.
 const CONNECTIONS: usize = 1024;
+/// Concurrent connections that have not sent a request with a valid token yet. If there are more,
+/// the oldest is closed, so that half requests cannot use up the connections.
+const STRANGERS: usize = 256;
 /// Concurrent live channels.
 const LIVES: usize = 1024;
 /// Concurrent calls of the stateless service.
@@ -73,17 +77,62 @@ pub fn serve(
     };
     let router = routes_table::router().with_state(app.clone());
     let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let strangers = Arc::default();
     let task = |listener: TcpListener| {
-        tokio::spawn(accept(listener, app.clone(), router.clone(), room.clone(), stopped.clone()))
+        let limits = (room.clone(), Arc::clone(&strangers));
+        tokio::spawn(accept(listener, app.clone(), router.clone(), limits, stopped.clone()))
     };
     Server { stop, pool, tasks: listeners.into_iter().map(task).collect() }
+}
+
+/// Connections without a valid token so far, oldest first.
+#[derive(Default)]
+struct Strangers {
+    next: u64,
+    /// A connection ends when it receives from this channel.
+    waiting: VecDeque<(u64, oneshot::Sender<()>)>,
+}
+
+/// A connection's place among the strangers, until it has shown a valid token.
+struct Stranger {
+    id: u64,
+    all: Arc<Mutex<Strangers>>,
+}
+
+impl Stranger {
+    /// Enters a new connection; closes the oldest if there are too many.
+    fn enter(all: &Arc<Mutex<Strangers>>) -> (Arc<Self>, oneshot::Receiver<()>) {
+        let (close, closed) = oneshot::channel();
+        let mut strangers = all.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = strangers.next;
+        strangers.next += 1;
+        strangers.waiting.push_back((id, close));
+        if strangers.waiting.len() > STRANGERS
+            && let Some((_, oldest)) = strangers.waiting.pop_front()
+        {
+            let _ = oldest.send(());
+        }
+        (Arc::new(Self { id, all: all.clone() }), closed)
+    }
+
+    /// The connection is no longer a stranger's.
+    fn leave(&self) {
+        let mut strangers = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        strangers.waiting.retain(|(id, _)| *id != self.id);
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        self.leave();
+    }
 }
 
 async fn accept(
     listener: TcpListener,
     app: App,
     router: axum::Router,
-    room: Arc<Semaphore>,
+    (room, strangers): (Arc<Semaphore>, Arc<Mutex<Strangers>>),
     mut stopped: watch::Receiver<bool>,
 ) {
     loop {
@@ -99,9 +148,11 @@ async fn accept(
             () = stop(&mut stopped) => return,
         };
         let (app, router, mut stopped) = (app.clone(), router.clone(), stopped.clone());
+        let (stranger, closed) = Stranger::enter(&strangers);
         tokio::spawn(async move {
             tokio::select! {
-                () = connection(stream, app, router) => {}
+                () = connection(stream, app, router, stranger) => {}
+                Ok(()) = closed => {}
                 () = stop(&mut stopped) => {}
             }
             drop(place);
@@ -109,7 +160,7 @@ async fn accept(
     }
 }
 
-async fn connection(stream: TcpStream, app: App, router: axum::Router) {
+async fn connection(stream: TcpStream, app: App, router: axum::Router, stranger: Arc<Stranger>) {
     let _ = stream.set_nodelay(true);
     let Ok(at) = stream.local_addr() else { return };
     // An IPv4 client on a dual-stack socket has a mapped address: use the plain IPv4 form.
@@ -119,9 +170,10 @@ async fn connection(stream: TcpStream, app: App, router: axum::Router) {
         from: SocketAddr::new(from.ip().to_canonical(), from.port()),
     };
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-        let (app, router) = (app.clone(), router.clone());
+        let (app, router, stranger) = (app.clone(), router.clone(), stranger.clone());
         async move {
-            Ok::<Response, Infallible>(answer(&app, router, came, request.map(Body::new)).await)
+            let request = request.map(Body::new);
+            Ok::<Response, Infallible>(answer(&app, router, came, &stranger, request).await)
         }
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
@@ -147,6 +199,7 @@ async fn answer(
     app: &App,
     router: axum::Router,
     came: Peer,
+    stranger: &Stranger,
     mut request: Request<Body>,
 ) -> Response {
     let path = request.uri().path().to_owned();
@@ -161,6 +214,9 @@ async fn answer(
             answer
         }
         Ok(who) => {
+            if who != Caller::Stranger {
+                stranger.leave();
+            }
             request.extensions_mut().insert(came);
             request.extensions_mut().insert(who);
             // In its own task, so that a client that disconnects does not interrupt the work half
@@ -173,5 +229,30 @@ async fn answer(
             }
             answer
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RED-L7: connections without a token used up the places of all others.
+    #[test]
+    fn the_oldest_stranger_gives_way_and_nobody_else() {
+        let all = Arc::default();
+        let enter = || Stranger::enter(&all);
+        let mut entered: Vec<_> = (0..STRANGERS).map(|_| enter()).collect();
+        let (known, mut known_closed) = entered.remove(0);
+        known.leave(); // it has shown a token
+        entered.push(enter());
+        assert!(entered.iter_mut().all(|(_, closed)| closed.try_recv().is_err()));
+        entered.push(enter());
+        let closed: Vec<bool> =
+            entered.iter_mut().map(|(_, closed)| closed.try_recv().is_ok()).collect();
+        assert_eq!(closed.iter().filter(|closed| **closed).count(), 1);
+        assert!(closed[0], "the oldest");
+        assert!(known_closed.try_recv().is_err());
+        drop(entered);
+        assert!(all.lock().unwrap().waiting.is_empty(), "whoever is gone counts no longer");
     }
 }

@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use dunnock_core::State as Session;
-use dunnock_engine::{Connection, create, submit_offline};
+use dunnock_engine::{Connection, FirstPrompt, create, create_with_prompt, submit_offline};
 use dunnock_ports::Listed;
 use dunnock_proto::{
     At, Command, CommandRequest, ConfigPatch, Hash, InputId, QuestionId, QuestionKind,
@@ -388,14 +388,16 @@ pub(crate) async fn make(
     let prompt = new.prompt.filter(|text| !text.trim().is_empty());
     let (workspace, config) = app.host.begin(new.workspace.as_deref(), &new.set).await?;
     let ports = app.pool.ports(&workspace)?;
-    let id = create(&ports, &workspace, config).await?;
-    let mut seq = 1;
-    if let Some(text) = prompt {
-        let mut connection = app.pool.connection(id.clone(), 1).await?;
-        let sent =
-            connection.send(Command::Prompt { text: text.into(), images: Vec::new() }).await?;
-        seq = sent.map_err(|refusal| ApiError::new(StatusCode::CONFLICT, refusal.to_string()))?;
-    }
+    let (id, seq) = match prompt {
+        None => (create(&ports, &workspace, config).await?, 1),
+        Some(text) => {
+            let first = FirstPrompt { text: text.into(), images: Vec::new() };
+            let (id, seq) = create_with_prompt(&ports, &workspace, config, first).await?;
+            // Starts the work.
+            drop(app.pool.connection(id.clone(), seq).await?);
+            (id, seq)
+        }
+    };
     Ok(json(StatusCode::CREATED, &CreatedSession { id, workspace, seq }))
 }
 

@@ -4,12 +4,11 @@
 
 use crate::salvage::{self, Salvaged};
 use crate::schema;
-use crate::sqlite::{NAME, Sqlite, classify, code, connect, failed, hold};
+use crate::sqlite::{Gate, NAME, Sqlite, classify, code, connect, failed};
 use dunnock_core::failpoint;
 use dunnock_ports::StoreError;
 use sqlx::SqliteConnection;
 use std::path::Path;
-use std::sync::Arc;
 
 /// An open store, and what had to be done to open it.
 pub struct Opened {
@@ -28,9 +27,8 @@ impl Sqlite {
     pub async fn open(dir: &Path) -> Result<Opened, StoreError> {
         dunnock_private::restrict_folder(dir)
             .map_err(|error| failed(format!("{}: {error}", dir.display())))?;
-        let gate = dunnock_private::open_append(&dir.join("write.lock")).map_err(failed)?;
-        let gate = Arc::new(gate);
-        let _held = hold(&gate).await?;
+        let gate = Gate::new(dir)?;
+        let held = gate.hold().await?;
         failpoint::hit("lock.after", "store");
         let in_use = dunnock_private::open_append(&dir.join("in-use.lock")).map_err(failed)?;
         let mut salvaged = None;
@@ -58,13 +56,17 @@ impl Sqlite {
             Err(other) => return Err(other),
         };
         in_use.lock_shared().map_err(failed)?;
-        drop(_held);
+        drop(held);
         let store = Self::new(dir, (write, read), (gate, in_use));
         Ok(Opened { store, salvaged })
     }
 
     async fn try_open(dir: &Path) -> Result<(SqliteConnection, SqliteConnection), StoreError> {
         let path = dir.join(NAME);
+        if was_emptied(dir) {
+            let why = "the file is empty, but files of sessions are beside it";
+            return Err(StoreError::StoreDamaged(why.into()));
+        }
         dunnock_private::open_append(&path).map_err(failed)?;
         let mut write = connect(&path).await?;
         refuse_before_release(&path, &mut write).await?;
@@ -76,6 +78,16 @@ impl Sqlite {
         }
         Ok((write, connect(&path).await?))
     }
+}
+
+/// Whether the database has no bytes although sessions have stored files. Without such files, a
+/// first start was interrupted, and an empty file is in order.
+fn was_emptied(dir: &Path) -> bool {
+    let is_used = |name: &&str| {
+        fs_err::read_dir(dir.join(name)).is_ok_and(|mut entries| entries.next().is_some())
+    };
+    fs_err::metadata(dir.join(NAME)).is_ok_and(|about| about.len() == 0)
+        && ["checkpoints", "blobs"].iter().any(is_used)
 }
 
 /// Refuses a database from a development build before the first release: that is not damage. If the

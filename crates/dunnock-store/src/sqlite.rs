@@ -2,7 +2,7 @@
 //!
 //! Invariant: every connection is made by [`connect`], so that all have the same pragmas.
 
-use dunnock_ports::{Appended, Batch, StoreError};
+use dunnock_ports::{Appended, Batch, LockHolder, StoreError};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
 /// File name of the database.
@@ -33,7 +33,7 @@ pub struct Sqlite {
     pub(crate) dir: PathBuf,
     pub(crate) write: Mutex<Option<SqliteConnection>>,
     pub(crate) read: Mutex<Option<SqliteConnection>>,
-    gate: Arc<File>,
+    gate: Gate,
     /// Batches for the next writer.
     pub(crate) waiting: std::sync::Mutex<VecDeque<Waiting>>,
     /// Shared lock, held by every process that uses the database; a salvage needs it exclusively.
@@ -50,7 +50,7 @@ impl Sqlite {
     pub(crate) fn new(
         dir: &Path,
         (write, read): (SqliteConnection, SqliteConnection),
-        (gate, in_use): (Arc<File>, File),
+        (gate, in_use): (Gate, File),
     ) -> Self {
         Self {
             dir: dir.into(),
@@ -70,8 +70,7 @@ impl Sqlite {
         self.writer_with(self.write.lock().await).await
     }
 
-    /// The same, with this process's lock already held. Must not be cancelled half way: the file
-    /// lock would be acquired for no one, and released while someone else holds it.
+    /// The same, with this process's lock already held.
     pub(crate) async fn writer_with<'a>(
         &'a self,
         mut slot: MutexGuard<'a, Option<SqliteConnection>>,
@@ -79,7 +78,7 @@ impl Sqlite {
         if slot.is_none() {
             *slot = Some(connect(&self.dir.join(NAME)).await?);
         }
-        let held = hold(&self.gate).await?;
+        let held = self.gate.hold().await?;
         Ok(Writer { slot, begun: false, _held: held })
     }
 
@@ -190,6 +189,13 @@ pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, 
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// The lock of the machine's writer.
+pub(crate) struct Gate {
+    path: PathBuf,
+    file: Arc<File>,
+}
+
+/// The lock, while it lives.
 pub(crate) struct Held(Arc<File>);
 
 impl Drop for Held {
@@ -198,20 +204,58 @@ impl Drop for Held {
     }
 }
 
-pub(crate) async fn hold(gate: &Arc<File>) -> Result<Held, StoreError> {
-    match gate.try_lock() {
-        Ok(()) => {}
-        Err(std::fs::TryLockError::WouldBlock) => {
-            // `Held` is made inside: if the caller is gone, the lock is released.
-            let waiting = gate.clone();
-            let locked =
-                tokio::task::spawn_blocking(move || waiting.lock().map(|()| Held(waiting.clone())))
-                    .await;
-            return locked.map_err(failed)?.map_err(failed);
-        }
-        Err(std::fs::TryLockError::Error(e)) => return Err(failed(e)),
+/// How long a writer waits for a process that is stopped.
+const STOPPED_FOR: Duration = Duration::from_millis(500);
+
+impl Gate {
+    pub(crate) fn new(dir: &Path) -> Result<Self, StoreError> {
+        let path = dir.join("write.lock");
+        let file = Arc::new(dunnock_private::open_append(&path).map_err(failed)?);
+        Ok(Self { path, file })
     }
-    Ok(Held(gate.clone()))
+
+    fn try_hold(&self) -> Result<Option<Held>, StoreError> {
+        match self.file.try_lock() {
+            Ok(()) => Ok(Some(Held(self.file.clone()))),
+            Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+            Err(std::fs::TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+
+    /// The process that has the lock, if it is stopped: it may never release it.
+    fn stopped(&self) -> Option<StoreError> {
+        let holder = dunnock_private::lock_holder(&self.path).filter(LockHolder::is_stopped)?;
+        Some(StoreError::Busy(format!("{holder} holds its lock; {}", holder.advice())))
+    }
+
+    pub(crate) async fn hold(&self) -> Result<Held, StoreError> {
+        let began = Instant::now();
+        loop {
+            if let Some(held) = self.try_hold()? {
+                return Ok(held);
+            }
+            match self.stopped() {
+                Some(busy) if began.elapsed() >= STOPPED_FOR => return Err(busy),
+                Some(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+                None => break,
+            }
+        }
+        // Another open file, and so another lock: if the caller is gone, it is released without
+        // touching the lock of the next caller.
+        let file = dunnock_private::open_append(&self.path).map_err(failed)?;
+        let mut locking =
+            tokio::task::spawn_blocking(move || file.lock().map(|()| Held(Arc::new(file))));
+        loop {
+            tokio::select! {
+                locked = &mut locking => return locked.map_err(failed)?.map_err(failed),
+                () = tokio::time::sleep(STOPPED_FOR) => {
+                    if let Some(busy) = self.stopped() {
+                        return Err(busy);
+                    }
+                }
+            }
+        }
+    }
 }
 
 impl Sqlite {

@@ -264,6 +264,32 @@ async fn a_rebuild_that_was_cut_off_goes_on() {
     }
 }
 
+/// RED-L5: a database of 0 bytes was taken for a new one.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_emptied_database_is_damage_and_a_new_one_is_not() {
+    for evidence in ["checkpoints/w/pack", "blobs/ab/cd"] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(evidence);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "x").unwrap();
+        std::fs::write(dir.path().join(NAME), "").unwrap();
+        let opened = Sqlite::open(dir.path()).await.unwrap();
+        let salvaged = opened.salvaged.expect("the loss is reported");
+        assert_eq!((salvaged.whole, salvaged.partly), (0, 0));
+        assert!(salvaged.kept_in.join(NAME).exists());
+        opened.store.close().await;
+        let again = Sqlite::open(dir.path()).await.unwrap();
+        assert_eq!(again.salvaged, None, "it is reported once");
+        again.store.close().await;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("checkpoints")).unwrap();
+    std::fs::write(dir.path().join(NAME), "").unwrap();
+    let opened = Sqlite::open(dir.path()).await.unwrap();
+    assert_eq!(opened.salvaged, None, "an interrupted first start is no damage");
+    opened.store.close().await;
+}
+
 async fn sqlx_open(path: &Path) -> sqlx::SqliteConnection {
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
     sqlx::ConnectOptions::connect(&options).await.unwrap()

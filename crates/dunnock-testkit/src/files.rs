@@ -13,7 +13,7 @@ impl Checkpoints for ScriptedFiles {
         })
     }
     fn restore<'a>(&'a self, back: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, FilesError>> {
-        Box::pin(async move { Ok(Restored { tree: back.to.clone(), note: None }) })
+        Box::pin(async move { Ok(Restored { tree: back.to.clone(), note: None, partial: false }) })
     }
     fn forget<'a>(&'a self, _: &'a SessionId) -> BoxFuture<'a, Result<(), FilesError>> {
         Box::pin(async { Ok(()) })

@@ -156,10 +156,13 @@ fn r27_a_stopped_owner_is_named_and_never_overruled() {
     let output = connection("follow", dir.path(), "question").output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        said.contains(&format!("process {} has this session open", owner.child.id())),
+        said.contains(&format!(
+            "process {} (dunnock-testdoo, stopped) has this session open",
+            owner.child.id()
+        )),
         "{said}"
     );
-    assert!(said.contains("fg"), "it says what to do: {said}");
+    assert!(said.contains("fg, or kill -CONT"), "it says what to do: {said}");
     owner.signal("-CONT");
     let mut far = Beside::start("follow", dir.path(), "question");
     far.until("ATTACHED");

@@ -229,3 +229,49 @@ async fn opening_a_session_on_a_full_disk_says_so_at_once() {
     let Err(error) = opened.expect("it hangs").map(|_| ()) else { panic!("it was opened") };
     assert!(error.to_string().contains("disk is full"), "{error}");
 }
+
+/// A full disk keeps reports of work in memory. A driver that closes then must not wait for them:
+/// they have arrived.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_closes_on_a_disk_that_filled_up_at_any_append() {
+    let scenario = Scenario::named("parallel");
+    let (_, appends, _) = with_fault("parallel", Fault::Full, u64::MAX).await;
+    let mut struck = 0;
+    for at in 2..appends {
+        let dir = tempfile::tempdir().unwrap();
+        let left = AtomicI64::new(i64::MAX);
+        let log = Arc::new(Faulty {
+            inner: Arc::default(),
+            at,
+            fault: Fault::Full,
+            appends: AtomicU64::new(0),
+            left,
+        });
+        let ports = worlds::on(log.store(), dir.path(), scenario.model());
+        let session = dunnock_engine::create(&ports, "/w", scenario.config.clone()).await.unwrap();
+        let mut connection =
+            dunnock_engine::Connection::open(ports.clone(), session.clone(), 0).await.unwrap();
+        let handle = connection.handle().unwrap().clone();
+        let texts = scenario.prompts.clone();
+        let prompting = tokio::spawn(async move {
+            for text in texts {
+                let prompt = Command::Prompt { text: text.into(), images: Vec::new() };
+                let _ = connection.send(prompt).await;
+                let _ = connection.handle().unwrap().summary().wait_for(|s| s.parked).await;
+            }
+        });
+        let full = || log.left.load(Ordering::SeqCst) < i64::MAX;
+        while !full() && !prompting.is_finished() {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        struck += u32::from(full());
+        // The calls that still run end meanwhile.
+        tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+        prompting.abort();
+        let closed = tokio::time::timeout(std::time::Duration::from_secs(20), handle.close()).await;
+        assert!(closed.is_ok(), "append {at}: closing hangs");
+        let free = ports.ownership.claim(&session).await.unwrap();
+        assert!(free.is_some(), "append {at}: the session is still locked");
+    }
+    assert!(struck >= 5, "{struck} of {appends} appends failed");
+}

@@ -72,7 +72,8 @@ pub fn unknown(came: &Came) -> BTreeSet<CallId> {
     lost.collect()
 }
 
-/// The calls that had begun and not ended when the process died, and that may not simply run again.
+/// The calls that had begun when the process died, that may not simply run again, and whose end
+/// nobody knows: they had not ended, or their launcher died before.
 pub async fn begun(dir: &Path) -> BTreeSet<CallId> {
     let mut open = BTreeSet::new();
     let Ok(opened) = Sqlite::open(&dir.join("data")).await else { return open };
@@ -80,7 +81,7 @@ pub async fn begun(dir: &Path) -> BTreeSet<CallId> {
         for (_, event) in worlds::facts(&opened.store, &listed.id).await {
             match event {
                 Event::Started(e) if e.recovery == Recovery::Unknown => drop(open.insert(e.call)),
-                Event::Finished(e) => drop(open.remove(&e.call)),
+                Event::Finished(e) if e.outcome != Outcome::Unknown => drop(open.remove(&e.call)),
                 _ => {}
             }
         }

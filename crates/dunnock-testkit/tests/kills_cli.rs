@@ -12,7 +12,8 @@ use std::process::{Command, Output, Stdio};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_dunnock-killable");
 
 pub fn script() -> Vec<Served> {
-    let big = r#"{"command":"echo a >> log; head -c 1500000 /dev/zero | tr '\\0' x"}"#;
+    let big =
+        r#"{"command":"echo a >> log; touch ~/escaped; head -c 1500000 /dev/zero | tr '\\0' x"}"#;
     vec![
         Say::calls(&[("shell", big)]).into(),
         Say::calls(&[
@@ -62,7 +63,8 @@ fn told(output: &Output) -> Vec<String> {
         .collect()
 }
 
-/// Goes on as a person would, until the session is done.
+/// Goes on as a person would, until the session is done. A session always has its task: RED-L2 lost
+/// it when the program was killed between the creation and the prompt.
 async fn go_on(what: &str, dir: &Path, url: &str) {
     let mut tries = Vec::new();
     for _ in 0..4 {
@@ -72,12 +74,6 @@ async fn go_on(what: &str, dir: &Path, url: &str) {
             Some(0) => return,
             Some(1) if error.contains("there is no session") => {
                 assert_eq!(run(program(dir, url, START)).await.status.code(), Some(0), "{what}");
-                return;
-            }
-            Some(2) if error.contains("has no task yet") => {
-                let begun =
-                    run(program(dir, url, &["resume", "--json", "--prompt", "do it"])).await;
-                assert_eq!(begun.status.code(), Some(0), "{what}: {begun:?}");
                 return;
             }
             _ => tries.push(error),

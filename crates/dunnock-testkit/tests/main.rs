@@ -17,6 +17,7 @@ mod kills;
 mod kills_back;
 mod kills_bridge;
 mod kills_cli;
+mod kills_launcher;
 mod kills_serve;
 mod server;
 mod sessions;

@@ -24,6 +24,9 @@ pub(crate) struct CallContext {
     /// A folder that is hidden from commands.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no sandbox"))]
     pub(crate) hidden_folder: Option<PathBuf>,
+    /// Git's history, which commands may destroy.
+    #[cfg(unix)]
+    pub(crate) histories: Arc<crate::git_history::Histories>,
     #[cfg(target_os = "linux")]
     pub(crate) launcher: Arc<dunnock_sandbox::Launcher>,
     /// Where things are on this machine, for the sandbox.
@@ -38,6 +41,14 @@ impl CallContext {
     pub(crate) fn approved(&self) -> Option<&dunnock_sandbox::Layout> {
         let more = !self.access.is_nothing() && self.level != Isolation::D;
         self.layout.as_deref().filter(|_| more)
+    }
+
+    /// What processes that keep running did to git's history since the last report.
+    pub(crate) fn lost_history(&self) -> String {
+        #[cfg(unix)]
+        return self.histories.report(self.root.path(), &self.session, self.call.step.0);
+        #[cfg(not(unix))]
+        String::new()
     }
 
     /// The program of this name: for a call with more access, one that no other call can have

@@ -43,4 +43,6 @@ pub struct Preview {
     pub large: Vec<String>,
     /// Paths that cannot be restored.
     pub lost: Vec<String>,
+    /// What would be restored in git.
+    pub history: Vec<String>,
 }

@@ -6,10 +6,14 @@ use crate::edit::Text;
 use crate::process::{self, Program};
 use crate::root::{Contents, FileChange, RepoPath};
 use crate::tool::{ToolContext, ToolOutput, ToolStatus};
+#[cfg(target_os = "linux")]
+use dunnock_core::policy::is_protected;
 use dunnock_ports::Blob;
 use dunnock_proto::{Hash, SeenFile};
+use dunnock_sandbox::{GIT_ACTS_ON, REPOSITORY, is_repository};
 use similar::TextDiff;
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// Maximum bytes saved of a diff.
 const DIFF: usize = 256 << 10;
@@ -88,6 +92,7 @@ where
     let inner = context.clone();
     let work = move || -> Result<(ToolOutput, Vec<String>), Refusal> {
         let PlannedEdit { message, changes } = think(&inner)?;
+        refuse_repositories(&inner, &changes)?;
         inner.root.commit(&changes, &inner.limits.journals)?;
         let mut said = ToolOutput::from(Ok::<_, String>(message));
         let diff = diff(&changes);
@@ -106,6 +111,50 @@ where
         }
         Err(error) => Err::<String, _>(format!("an error inside the agent: {error}")).into(),
     }
+}
+
+/// Refuses to make a folder a repository, to change what git acts on in one, and to write files
+/// that the configuration of git names: git would run them for the user.
+fn refuse_repositories(context: &ToolContext, changes: &[FileChange]) -> Result<(), Refusal> {
+    let root = context.root.path();
+    let new = || changes.iter().filter(|change| change.after.is_some());
+    for FileChange { path, .. } in new() {
+        let full = root.join(path.shown());
+        for folder in full.ancestors().skip(1).take_while(|up| up.starts_with(root)) {
+            let Ok(below) = full.strip_prefix(folder) else { continue };
+            let acts = |name: &&str| below.starts_with(name);
+            if !REPOSITORY.iter().chain(GIT_ACTS_ON).any(acts) {
+                continue;
+            }
+            let planned =
+                |name: &Path| new().any(|other| root.join(other.path.shown()).starts_with(name));
+            let has = |name: &str| {
+                let at = folder.join(name);
+                at.symlink_metadata().is_ok() || planned(&at)
+            };
+            if is_repository(has) {
+                return Err(format!(
+                    "{} belongs to a git repository (a folder with HEAD, objects and refs); tools do \
+                     not write there",
+                    path.shown()
+                )
+                .into());
+            }
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(layout) = &context.layout
+            && layout.is_named_by_git(root, &full)
+            && !is_protected(&path.shown())
+        {
+            return Err(format!(
+                "git runs or reads {} by its configuration; tools do not write there. Tell the \
+                 person what to change",
+                path.shown()
+            )
+            .into());
+        }
+    }
+    Ok(())
 }
 
 /// Runs the checks that the user set for these types of files, each once.

@@ -124,10 +124,20 @@ pub fn ask(root: &Path, args: &[&str]) -> Option<Vec<String>> {
 }
 
 fn run(words: Vec<String>, root: &Path, args: &[&str]) -> Option<String> {
+    bytes(words, root, args).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn bytes(words: Vec<String>, root: &Path, args: &[&str]) -> Option<Vec<u8>> {
     let (program, first) = words.split_first()?;
     let mut command = Command::new(program);
     command.args(first).args(args).current_dir(root).env_clear().envs(SURROUNDINGS.iter().copied());
     finished(command)
+}
+
+/// An object of the repository, as git finds it: its name may not be true.
+#[cfg(target_os = "linux")]
+pub(crate) fn object(root: &Path, kind: &str, name: &str) -> Option<Vec<u8>> {
+    bytes(plain()?, root, &["--no-replace-objects", "cat-file", kind, name])
 }
 
 /// Reads a setting from the user's global configuration, which no repository can change.
@@ -138,11 +148,12 @@ fn of_the_person(name: &str) -> Option<String> {
     command.envs(
         ["HOME", "XDG_CONFIG_HOME"].iter().filter_map(|name| Some((name, std::env::var_os(name)?))),
     );
-    finished(command).map(|text| text.trim().to_owned()).filter(|value| !value.is_empty())
+    let text = String::from_utf8_lossy(&finished(command)?).trim().to_owned();
+    Some(text).filter(|value| !value.is_empty())
 }
 
 /// The program's output, if it succeeds within `PATIENCE`.
-fn finished(mut command: Command) -> Option<String> {
+fn finished(mut command: Command) -> Option<Vec<u8>> {
     let mut child =
         command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::piped()).spawn().ok()?;
     let mut out = child.stdout.take()?;
@@ -162,5 +173,5 @@ fn finished(mut command: Command) -> Option<String> {
         }
     };
     let bytes = reader.join().ok()?.ok()?;
-    status.success().then(|| String::from_utf8_lossy(&bytes).into_owned())
+    status.success().then_some(bytes)
 }

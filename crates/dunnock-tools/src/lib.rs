@@ -21,6 +21,8 @@ mod diff_view;
 pub mod edit;
 mod edit_common;
 pub mod git;
+#[cfg(unix)]
+mod git_history;
 #[cfg(target_os = "linux")]
 mod guard;
 #[cfg(target_os = "linux")]

@@ -78,6 +78,9 @@ pub struct Limits {
     pub spool: PathBuf,
     /// Folder for the journals of edits in progress.
     pub journals: PathBuf,
+    /// Folder of the checkpoints, where git's history is recorded before a command runs; `None` if
+    /// a loss is only reported.
+    pub history: Option<PathBuf>,
     /// Commands to run after an edit, by file extension; `{path}` is replaced with the file.
     pub checks: BTreeMap<String, String>,
 }
@@ -99,6 +102,7 @@ impl Default for Limits {
             denied: globset::GlobSet::empty(),
             spool: std::env::temp_dir().join("dunnock-output"),
             journals: std::env::temp_dir().join("dunnock-edits"),
+            history: None,
             checks: BTreeMap::new(),
         }
     }

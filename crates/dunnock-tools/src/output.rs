@@ -9,6 +9,8 @@ pub(crate) enum ToolStatus {
     Done,
     Failed,
     Cut,
+    /// Nobody can say what it did: what watched it died.
+    Unknown,
 }
 
 /// What a tool returns.

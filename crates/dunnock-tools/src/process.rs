@@ -10,7 +10,8 @@ use crate::limits::{Limits, Shell};
 use crate::output::{ToolOutput, ToolStatus};
 #[cfg(target_os = "linux")]
 use crate::sandbox::CallSandbox;
-use dunnock_proto::{Delta, count};
+use dunnock_core::policy;
+use dunnock_proto::{CommandText, Delta, count};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -24,6 +25,10 @@ pub(crate) const LOOK: Duration = Duration::from_millis(50);
 const GONE: Duration = Duration::from_secs(6);
 /// Time between asking a program to end and killing it.
 const GRACE: Duration = Duration::from_millis(50);
+
+/// How a program ended whose launcher died: it may have done all of its work, or none.
+pub(crate) const LOST: &str =
+    "outcome unknown: the process that starts commands died while this ran";
 
 /// Environment variables passed to a child. None of them holds a key or a token.
 const ENVIRONMENT: &[&str] = &[
@@ -94,6 +99,12 @@ pub(crate) struct Program {
     env: &'static [(&'static str, &'static str)],
     /// Report its two streams separately.
     pub(crate) apart: bool,
+    /// It is a git command that replaces files of the work tree.
+    #[cfg(target_os = "linux")]
+    pub(crate) checkout: bool,
+    /// Stash entries that it applies before it drops them.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "history is not watched"))]
+    pops: usize,
 }
 
 impl Program {
@@ -101,11 +112,20 @@ impl Program {
     pub(crate) fn line(shell: Shell, line: &str) -> Self {
         let words =
             shell.words().iter().map(|w| (*w).to_owned()).chain([line.to_owned()]).collect();
-        Self { words, folder: None, env: &[], apart: false }
+        let pops = policy::pops_stash(&CommandText::Line(line.to_owned()));
+        Self { pops, ..Self::words(words) }
     }
     /// A program run directly.
     pub(crate) fn words(words: Vec<String>) -> Self {
-        Self { words, folder: None, env: &[], apart: false }
+        Self {
+            pops: policy::pops_stash(&CommandText::Words(words.clone())),
+            words,
+            folder: None,
+            env: &[],
+            apart: false,
+            #[cfg(target_os = "linux")]
+            checkout: false,
+        }
     }
     /// Sets these variables, overriding any other value.
     pub(crate) fn with(self, env: &'static [(&'static str, &'static str)]) -> Self {
@@ -119,7 +139,7 @@ impl Program {
     /// Another program in the same folder.
     #[cfg(target_os = "linux")]
     pub(crate) fn beside(&self, words: Vec<String>) -> Self {
-        Self { words, folder: self.folder.clone(), env: &[], apart: false }
+        Self { folder: self.folder.clone(), ..Self::words(words) }
     }
     /// Runs it in a folder below the root.
     pub(crate) fn within(self, folder: PathBuf) -> Self {
@@ -152,14 +172,17 @@ impl Program {
                 env.retain(|(name, value)| name == "HOME" || !inside(value));
                 env = with(env, layout.approved_env(context.root.path()));
             }
-            if let Some(boxed) = CallSandbox::of(context)? {
+            if let Some(boxed) = CallSandbox::of(context, self.checkout)? {
                 env = with(env, boxed.env);
                 let short_path = context
                     .approved()
                     .is_some_and(|layout| layout.shortens_path(context.root.path()));
                 let level = Some(context.level);
-                (spec, watch) = (Some(boxed.spec), Watch { guard: boxed.guard, level, short_path });
+                watch = Watch { guard: boxed.guard, level, short_path, history: None };
+                spec = Some(boxed.spec);
             }
+            watch.history =
+                self.history(context, &crate::sandbox::git_folders(context, spec.as_ref()));
             let env = self.surrounded(env);
             Ok((name.clone(), Start { words, folder, env, input, spec }, watch))
         }
@@ -167,8 +190,35 @@ impl Program {
         Ok((
             name.clone(),
             Start { words, folder, env: self.surrounded(environment(input)), input },
-            Watch::default(),
+            self.watch(context),
         ))
+    }
+
+    /// Watches git's history where there is no sandbox.
+    #[cfg(not(target_os = "linux"))]
+    fn watch(&self, context: &CallContext) -> Watch {
+        #[cfg(unix)]
+        return Watch { history: self.history(context, &[PathBuf::from(".git")]) };
+        #[cfg(not(unix))]
+        {
+            let _ = context;
+            Watch::default()
+        }
+    }
+
+    /// Records git's history before the program runs.
+    #[cfg(unix)]
+    fn history(
+        &self,
+        context: &CallContext,
+        found: &[PathBuf],
+    ) -> Option<crate::git_history::HistoryWatch> {
+        let root = context.root.path();
+        let is_folder =
+            |dir: &&PathBuf| root.join(dir).symlink_metadata().is_ok_and(|about| about.is_dir());
+        let found: Vec<PathBuf> = found.iter().filter(is_folder).cloned().collect();
+        let step = context.call.step.0;
+        context.histories.watch(root, &context.session, step, &found, self.pops)
     }
 }
 
@@ -180,6 +230,8 @@ const TEMPORARY: &[&str] = &["TMPDIR", "TEMP", "TMP"];
 /// ended.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
+    #[cfg(unix)]
+    history: Option<crate::git_history::HistoryWatch>,
     #[cfg(target_os = "linux")]
     guard: Option<crate::guard::Guard>,
     /// Its sandbox level, if it was sandboxed.
@@ -200,8 +252,19 @@ impl Watch {
         }
     }
 
-    /// Tells the model what the sandbox did to a finished program; empty if it did nothing.
-    pub(crate) fn over(&self, failed: bool, output: &str) -> String {
+    /// Tells the model what the sandbox did to a finished program, and what the program did to git's
+    /// history; empty if neither did anything.
+    pub(crate) fn over(&mut self, failed: bool, output: &str) -> String {
+        let said = self.sandbox_over(failed, output);
+        #[cfg(unix)]
+        if let Some(history) = &mut self.history {
+            let all = [said, history.over()].into_iter();
+            return all.filter(|said| !said.is_empty()).collect::<Vec<_>>().join("\n");
+        }
+        said
+    }
+
+    fn sandbox_over(&self, failed: bool, output: &str) -> String {
         #[cfg(target_os = "linux")]
         {
             let mut said = Vec::new();
@@ -315,7 +378,7 @@ fn environment(input: Input) -> Vec<(String, String)> {
 
 pub(crate) async fn run(context: &CallContext, program: Program, most: Duration) -> ToolOutput {
     let apart = program.apart.then(Default::default);
-    let (name, start, watch) = match program.prepare(context, Input::Nothing) {
+    let (name, start, mut watch) = match program.prepare(context, Input::Nothing) {
         Ok(start) => start,
         Err(error) => return Err::<String, _>(error).into(),
     };
@@ -448,9 +511,7 @@ fn said(
         Over::Exited(Exit::NotStarted(why)) => {
             (ToolStatus::Failed, None, format!("{name} cannot be started: {why}"))
         }
-        Over::Exited(Exit::Lost) => {
-            (ToolStatus::Failed, None, "[exit code unknown: the launcher died]".to_owned())
-        }
+        Over::Exited(Exit::Lost) => (ToolStatus::Unknown, None, format!("[{LOST}]")),
         Over::TimedOut => (
             ToolStatus::Failed,
             None,

@@ -34,6 +34,8 @@ struct State {
     unread: Vec<u8>,
     dropped: u64,
     ended: Option<String>,
+    /// Its launcher died, so what it did last is not known.
+    lost: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -122,6 +124,11 @@ impl Process {
         lock(&self.state).ended.is_some()
     }
 
+    /// Whether it ended in a way that leaves its outcome unknown.
+    pub(crate) fn lost(&self) -> bool {
+        lock(&self.state).lost
+    }
+
     /// Asks it to end, without waiting.
     pub(crate) fn stop(&self) {
         self.stop.notify_one();
@@ -200,7 +207,7 @@ async fn follow(
     process: Arc<Process>,
     mut child: Child,
     mut chunks: mpsc::Receiver<Chunk>,
-    watch: Watch,
+    mut watch: Watch,
 ) {
     let take = |chunk: Chunk| {
         let mut state = lock(&process.state);
@@ -213,7 +220,7 @@ async fn follow(
     };
     let mut ticks = tokio::time::interval(process::LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let exit = loop {
+    let exit: Option<Exit> = loop {
         tokio::select! {
             biased;
             () = process.stop.notified() => break process::stop(&mut child).await,
@@ -228,18 +235,23 @@ async fn follow(
         }
     };
     let _ = tokio::time::timeout(process::LAST_WORDS, last).await;
+    let lost = exit == Some(Exit::Lost);
     let how = match exit {
         Some(Exit::Code(code, _)) => format!("exit {code}"),
         Some(Exit::Signal(signal, _)) => format!("ended by signal {signal}"),
         Some(Exit::TooMuch(what)) => format!("ended: it used more {what} than allowed"),
         Some(Exit::NotStarted(why)) => format!("could not be started: {why}"),
-        Some(Exit::Lost) | None => "ended".into(),
+        Some(Exit::Lost) => process::LOST.into(),
+        None => "ended".into(),
     };
     let unread = String::from_utf8_lossy(&lock(&process.state).unread).into_owned();
     let more = watch.over(how != "exit 0", &unread);
     if !more.is_empty() {
         take(Chunk { stream: "err", bytes: format!("{more}\n").into_bytes() });
     }
-    lock(&process.state).ended = Some(how);
+    let mut state = lock(&process.state);
+    state.lost = lost;
+    state.ended = Some(how);
+    drop(state);
     process.changed.notify_waiters();
 }

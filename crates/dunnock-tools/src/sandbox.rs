@@ -30,16 +30,32 @@ pub fn layout(data: &Path, own: &[PathBuf]) -> Layout {
         boxes: data.join("boxes"),
         readable: Vec::new(),
         writable: Vec::new(),
-        protected: policy::PROTECTED
-            .iter()
-            .map(|names| names.iter().map(|name| (*name).to_owned()).collect())
-            .collect(),
+        protected: names(true),
+        watched: names(false),
+        git_configs: git_configs(),
         secret: policy::is_secret,
         denied: Box::new(|_| false),
         writes: true,
         found: Default::default(),
+        links: Default::default(),
         bases: Default::default(),
     }
+}
+
+/// The protected names that are read-only in the sandbox, or the others.
+fn names(read_only: bool) -> Vec<Vec<String>> {
+    let of = policy::PROTECTED.iter().filter(|known| known.read_only == read_only);
+    of.map(|known| known.path.split('/').map(str::to_owned).collect()).collect()
+}
+
+/// The configuration files of git that apply to every repository of the user.
+fn git_configs() -> Vec<PathBuf> {
+    let var = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let home = var("HOME");
+    let global = var("GIT_CONFIG_GLOBAL").or_else(|| Some(home.clone()?.join(".gitconfig")));
+    let config = var("XDG_CONFIG_HOME").or_else(|| Some(home?.join(".config")));
+    let config = config.map(|dir| dir.join("git/config"));
+    [global, config, Some("/etc/gitconfig".into())].into_iter().flatten().collect()
 }
 
 fn kernel_level(isolation: Isolation) -> Option<dunnock_sandbox::Isolation> {
@@ -87,6 +103,28 @@ pub(crate) fn probe(
     }
 }
 
+/// The git folders that a command may change, relative to the workspace; absolute if they are
+/// outside, where only a command without a sandbox can write.
+pub(crate) fn git_folders(context: &CallContext, spec: Option<&SandboxSpec>) -> Vec<PathBuf> {
+    let root = context.root.path();
+    let folders = match (spec, &context.layout) {
+        // The sandbox pins every folder with something protected.
+        (Some(spec), _) => spec.pinned.clone(),
+        (None, Some(layout)) => {
+            let all = layout.survey(root).repositories;
+            all.iter().filter_map(|git| git.parent()).map(Path::to_path_buf).collect()
+        }
+        (None, None) => Vec::new(),
+    };
+    let inside = folders.iter().filter_map(|folder| folder.strip_prefix(root).ok());
+    let mut all: Vec<PathBuf> = inside.map(|folder| folder.join(".git")).collect();
+    all.push(".git".into());
+    all.extend(spec.is_none().then(|| dunnock_sandbox::repository_above(root)).flatten());
+    all.sort();
+    all.dedup();
+    all
+}
+
 /// A call's sandbox, its variables, and the guard for protected files (`None` if the call may
 /// change them).
 pub(crate) struct CallSandbox {
@@ -96,7 +134,8 @@ pub(crate) struct CallSandbox {
 }
 
 impl CallSandbox {
-    pub(crate) fn of(context: &CallContext) -> Result<Option<Self>, String> {
+    /// `checkout`: it is a git command that replaces files of the work tree.
+    pub(crate) fn of(context: &CallContext, checkout: bool) -> Result<Option<Self>, String> {
         let Some(level) = kernel_level(context.level).filter(|_| !context.access.unsandboxed)
         else {
             return Ok(None);
@@ -106,14 +145,15 @@ impl CallSandbox {
         let layout =
             context.layout.as_ref().ok_or_else(|| fail(&"no sandbox layout was configured"))?;
         let Access { network, secrets, protected, git_config, unsandboxed: _ } = context.access;
-        let opened = Opened { network, secrets, protected, git_config };
+        let opened = Opened { network, secrets, protected, git_config, checkout };
+        let workspace = context.root.path();
+        let found = layout.survey(workspace);
         let (mut spec, env) =
-            layout.spec(level, context.root.path(), opened).map_err(|error| fail(&error))?;
+            layout.spec_for(level, workspace, opened, &found).map_err(|error| fail(&error))?;
         spec.hidden.extend(context.hidden_folder.clone());
         // A server that one call starts is reachable from the next.
         spec.shares = Some(context.session.to_string());
-        let guard =
-            if protected { None } else { Some(Guard::new(context.root.clone(), &spec, layout)) };
+        let guard = (!protected).then(|| Guard::new(context, &spec, layout, found, checkout));
         Ok(Some(Self { spec, env, guard }))
     }
 }

@@ -24,6 +24,8 @@ pub struct Toolbox {
     limits: Arc<Limits>,
     store: Option<Arc<dyn Store>>,
     processes: Arc<Processes>,
+    #[cfg(unix)]
+    histories: Arc<crate::git_history::Histories>,
     #[cfg(target_os = "linux")]
     launcher: Arc<dunnock_sandbox::Launcher>,
     #[cfg(target_os = "linux")]
@@ -37,6 +39,8 @@ impl Toolbox {
         #[cfg(not(target_os = "linux"))]
         let _ = (launcher, args);
         Self {
+            #[cfg(unix)]
+            histories: Arc::new(crate::git_history::Histories::new(limits.history.clone())),
             limits: Arc::new(limits),
             store: None,
             processes: Arc::default(),
@@ -94,6 +98,8 @@ impl Toolbox {
             level: job.isolation,
             access: job.call.access,
             hidden_folder: job.hidden_folder.as_ref().map(PathBuf::from),
+            #[cfg(unix)]
+            histories: self.histories.clone(),
             #[cfg(target_os = "linux")]
             launcher: self.launcher.clone(),
             #[cfg(target_os = "linux")]
@@ -166,6 +172,8 @@ impl Tools for Toolbox {
     fn close<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             self.processes.close(session).await;
+            #[cfg(unix)]
+            self.histories.close(session);
             #[cfg(target_os = "linux")]
             self.launcher.leave(&session.to_string());
         })
@@ -214,6 +222,7 @@ impl Tools for Toolbox {
                 ToolStatus::Done => Outcome::Done,
                 ToolStatus::Failed => Outcome::Failed,
                 ToolStatus::Cut => Outcome::Interrupted,
+                ToolStatus::Unknown => Outcome::Unknown,
             };
             // A call approved to run outside the sandbox ran without one, whatever the session uses.
             let unsandboxed = job.call.access.unsandboxed;

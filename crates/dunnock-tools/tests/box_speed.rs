@@ -18,21 +18,10 @@ fn quiet_quarter(all: &mut [Duration]) -> f64 {
 }
 
 pub fn layout(data: &Path) -> Layout {
-    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     Layout {
-        home: std::env::var_os("HOME").map(Into::into),
-        path: std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect(),
         variables: Default::default(),
-        own: vec![data.to_path_buf()],
-        boxes: data.join("boxes"),
-        readable: Vec::new(),
-        writable: Vec::new(),
-        protected: dunnock_core::policy::PROTECTED.iter().map(|n| names(n)).collect(),
-        secret: dunnock_core::policy::is_secret,
-        denied: Box::new(|_| false),
-        writes: true,
-        found: Default::default(),
-        bases: Default::default(),
+        git_configs: Vec::new(),
+        ..dunnock_tools::layout(data, &[data.to_path_buf()])
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A folder to work in, and one to keep its files in.
-struct World {
+pub(crate) struct World {
     dir: TempDir,
     checkpoints: CheckpointStore,
 }
@@ -24,7 +24,7 @@ fn session(n: u8) -> SessionId {
 }
 
 impl World {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::bounded(Bounds::default())
     }
 
@@ -35,7 +35,7 @@ impl World {
         Self { dir, checkpoints }
     }
 
-    fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.dir.path().join("w")
     }
 
@@ -47,7 +47,7 @@ impl World {
         std::fs::read_dir(self.dir.path().join("kept")).unwrap().next().unwrap().unwrap().path()
     }
 
-    async fn keep(&self) -> Tree {
+    pub(crate) async fn keep(&self) -> Tree {
         self.keep_for(1).await.0
     }
 
@@ -57,7 +57,7 @@ impl World {
         (kept.tree.unwrap(), kept.note)
     }
 
-    async fn back(
+    pub(crate) async fn back(
         &self,
         to: &Tree,
         from: &Tree,
@@ -73,13 +73,14 @@ impl World {
             ours,
             theirs,
             force,
+            undone_after: None,
         };
         self.checkpoints.restore(back).await.unwrap()
     }
 }
 
 /// Everything there is to know of what lies in a folder: kind, mode, content.
-fn listing(root: &Path) -> BTreeMap<PathBuf, String> {
+pub(crate) fn listing(root: &Path) -> BTreeMap<PathBuf, String> {
     let mut all = BTreeMap::new();
     let mut open = vec![root.to_path_buf()];
     while let Some(dir) = open.pop() {
@@ -545,6 +546,7 @@ async fn garbage_behind_the_last_record_is_cut_off() {
             ours: &[(then.clone(), now.clone())],
             theirs: &[],
             force: false,
+            undone_after: None,
         };
         again.restore(back).await.unwrap();
         assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "1");
@@ -575,6 +577,7 @@ async fn damaged_content_is_said_to_be_damaged() {
         ours: &ours,
         theirs: &[],
         force: false,
+        undone_after: None,
     };
     let note = again.restore(back).await.unwrap().note.unwrap();
     assert_eq!(note, "could not be restored: a: the saved copy is damaged");
@@ -641,6 +644,7 @@ async fn full_disk_child() {
         ours: &ours,
         theirs: &[],
         force: false,
+        undone_after: None,
     };
     checkpoints.restore(back).await.unwrap();
     assert!(
@@ -699,6 +703,7 @@ async fn a_look_that_fails_without_a_mark_gives_nothing_up() {
         ours: &ours,
         theirs: &[],
         force: false,
+        undone_after: None,
     };
     again.restore(back).await.unwrap();
     assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "1");

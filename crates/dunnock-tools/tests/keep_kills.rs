@@ -69,6 +69,7 @@ async fn restorable(what: &str, dir: &Path, kept: &[(u32, Tree)]) -> usize {
             ours: &ours,
             theirs: &[],
             force: true,
+            undone_after: None,
         };
         let Ok(restored) = checkpoints.restore(back).await else { break };
         assert_eq!((&restored.tree, restored.note), (tree, None), "{what}: step {step}");

@@ -10,6 +10,8 @@ mod examples;
 mod find_speed;
 mod found;
 mod fuzz_corpus;
+#[cfg(unix)]
+mod history;
 mod keep;
 mod keep_kills;
 mod long_running;
@@ -18,6 +20,7 @@ mod paths;
 mod plantable;
 mod processes;
 mod speed;
+mod trees;
 mod words;
 
 use dunnock_core::{Call, Stage};

@@ -267,14 +267,20 @@ async fn a_launcher_that_died_is_replaced() {
     };
     assert_eq!(go("echo one").await.shown.as_ref(), "one");
     let killed = go("kill -9 $PPID; exec sleep 61.14").await;
-    assert_eq!(killed.outcome, Outcome::Failed);
-    assert!(killed.shown.contains("the launcher died"), "{}", killed.shown);
+    assert_eq!(killed.outcome, Outcome::Unknown, "{}", killed.shown);
+    assert!(killed.shown.contains("outcome unknown"), "{}", killed.shown);
     assert_eq!(
         running("61.14"),
         Vec::<String>::new(),
         "the command's own process goes with its launcher"
     );
     assert_eq!(go("echo two").await.shown.as_ref(), "two");
+    let args = r#"{"command":"kill -9 $PPID; exec sleep 61.15"}"#;
+    let (started, _) = toolbox
+        .run(job(dir.path(), "process_start", args), quiet.clone(), CancellationToken::default())
+        .await;
+    assert_eq!(started.outcome, Outcome::Unknown, "{}", started.shown);
+    assert!(started.shown.contains("outcome unknown"), "{}", started.shown);
 }
 
 /// The most memory this process ever held, in KB.

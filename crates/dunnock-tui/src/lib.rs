@@ -69,7 +69,7 @@ pub use keys_table::{KEYS, KeyHelp, Place};
 pub use paint::ScreenPainter;
 pub use panel::GUARD;
 pub use plain::run as run_plain;
-pub use run::{App, ExitState, Notify, run};
+pub use run::{App, ExitState, FindProgram, Notify, run};
 pub use session::Session;
 pub use state::{Effect, Focus, Input, State};
 pub use text::{Line, Span, Style, Tone, one_line, visible};

@@ -59,7 +59,13 @@ pub struct App {
     pub folder: String,
     /// File to which drawing statistics are written at exit, for benchmarks.
     pub figures: Option<PathBuf>,
+    /// Finds a program of the user's own and prepares its environment.
+    pub program: FindProgram,
 }
+
+/// Finds a program of the user's own and prepares its environment.
+pub type FindProgram =
+    std::sync::Arc<dyn Fn(&str) -> std::io::Result<std::process::Command> + Send + Sync>;
 
 /// The state in which the app was left.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -264,7 +270,7 @@ impl Running {
                 screen::write(&self.painter.leave())?;
                 screen::leave();
                 *events = EventStream::new(); // drops the old stream, so that it reads no keys
-                let edited = edit(&text).await;
+                let edited = edit(&self.app.program, &text).await;
                 screen::enter()?;
                 *events = EventStream::new();
                 return Ok(Some(Input::Edited(edited)));
@@ -380,7 +386,7 @@ impl Running {
 }
 
 /// Runs the user's editor on a file in a private folder with a random name.
-async fn edit(text: &str) -> Result<String, String> {
+async fn edit(find: &FindProgram, text: &str) -> Result<String, String> {
     let editor = ["VISUAL", "EDITOR"]
         .iter()
         .find_map(|name| std::env::var(name).ok().filter(|v| !v.trim().is_empty()));
@@ -392,10 +398,9 @@ async fn edit(text: &str) -> Result<String, String> {
     std::fs::write(&file, text).map_err(wrong)?;
     let mut words = editor.split_whitespace();
     let program = words.next().unwrap_or("vi");
-    let status =
-        tokio::process::Command::new(program).args(words).arg(&file).status().await.map_err(
-            |error| format!("could not start {program} ({error}); set VISUAL or EDITOR"),
-        )?;
+    let failed = |error| format!("could not start {program} ({error}); set VISUAL or EDITOR");
+    let mut command = tokio::process::Command::from(find(program).map_err(failed)?);
+    let status = command.args(words).arg(&file).status().await.map_err(failed)?;
     if !status.success() {
         return Err(format!("{program} ended with {status}; your text is unchanged"));
     }

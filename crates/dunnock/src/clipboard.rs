@@ -1,15 +1,16 @@
 //! Copies text to the clipboard, with a program that this machine has.
 
+use crate::own_programs::OwnPrograms;
 use crate::view::output;
 use dunnock_proto::OutboxWritten;
 use std::io::Write as _;
 use std::process::Stdio;
 
 /// Copies a round's first part to the clipboard.
-pub(crate) fn copy_round(handed: &OutboxWritten) {
+pub(crate) fn copy_round(programs: &OwnPrograms, handed: &OutboxWritten) {
     let copied = std::fs::read_to_string(&handed.outbox)
         .map_err(|e| e.to_string())
-        .and_then(|text| to_clipboard(&text));
+        .and_then(|text| to_clipboard(programs, &text));
     match (copied, handed.parts) {
         (Ok(()), 0 | 1) => output::note("copied the outbox to the clipboard"),
         (Ok(()), parts) => output::note(&format!(
@@ -31,10 +32,11 @@ const CLIPBOARDS: &[&[&str]] = &[
 ];
 
 /// Writes text to the clipboard with the first program that works.
-pub(crate) fn to_clipboard(text: &str) -> Result<(), String> {
+pub(crate) fn to_clipboard(programs: &OwnPrograms, text: &str) -> Result<(), String> {
     for words in CLIPBOARDS {
         let Some((program, rest)) = words.split_first() else { continue };
-        let child = std::process::Command::new(program)
+        let Ok(mut command) = programs.command(program) else { continue };
+        let child = command
             .args(rest)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

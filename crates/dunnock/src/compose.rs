@@ -3,13 +3,15 @@
 use crate::config::settings::Settings;
 use crate::config::{paths, rules, sandbox_settings};
 use crate::files;
+use crate::own_programs::OwnPrograms;
 use crate::view::exit::usage;
 use crate::view::output;
 use anyhow::bail;
+use dunnock_core::State;
 use dunnock_engine::Ports;
 use dunnock_model::{BRIDGE_MODEL, KNOWN, Known, ModelClient, Profiles, Prompts, Timeouts};
 use dunnock_ports::{Store, ToolSpec};
-use dunnock_proto::{Config, ConfigPatch, Isolation, Sandbox};
+use dunnock_proto::{Config, ConfigPatch, Isolation, Mode, Sandbox};
 use dunnock_tools::{CheckpointStore, Limits, SandboxSupport, Toolbox};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,6 +28,12 @@ pub(crate) struct Composed {
     data: PathBuf,
     /// The folder for sockets.
     pub(crate) runtime: PathBuf,
+    /// The session database was damaged and has just been rebuilt.
+    pub(crate) rebuilt: bool,
+    /// Variables that hold keys.
+    key_variables: Vec<String>,
+    /// How well commands can be sandboxed here, once it was probed.
+    support: Option<SandboxSupport>,
 }
 
 pub(crate) fn client(settings: &Settings) -> anyhow::Result<ModelClient> {
@@ -54,8 +62,8 @@ pub(crate) fn client_with(
 /// Opens everything.
 pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::Result<Composed> {
     let data = paths::data_dir(settings)?;
-    let store = paths::open(&data).await?;
-    make(settings, output, data, store)
+    let paths::OpenedStore { store, rebuilt } = paths::open(&data).await?;
+    Ok(Composed { rebuilt, ..make(settings, output, data, store)? })
 }
 
 fn make(
@@ -94,7 +102,17 @@ fn make(
     .compose();
     settings.notes.iter().for_each(|note| output::note(note));
     let dunnock_compose::Composed { ports, client, toolbox, checkpoints } = composed;
-    Ok(Composed { ports, client, checkpoints, toolbox, data, runtime })
+    Ok(Composed {
+        ports,
+        client,
+        checkpoints,
+        toolbox,
+        data,
+        runtime,
+        rebuilt: false,
+        key_variables: settings.key_variables(),
+        support: None,
+    })
 }
 
 /// Commands to run after an edit, by file extension.
@@ -119,11 +137,10 @@ fn checks(settings: &Settings) -> anyhow::Result<BTreeMap<String, String>> {
 }
 
 fn toolbox(settings: &Settings, limits: Limits, data: &Path) -> Toolbox {
-    #[cfg(not(target_os = "linux"))]
-    let _ = settings;
     dunnock_compose::toolbox(
         data,
         limits,
+        settings.checkpoints.value,
         // The launcher is this running program, even if its file has been replaced meanwhile.
         Path::new("/proc/self/exe"),
         #[cfg(target_os = "linux")]
@@ -141,27 +158,69 @@ fn probed(toolbox: &Toolbox, settings: &Settings, data: &Path) -> SandboxSupport
 }
 
 impl Composed {
+    /// The person's own programs, for somebody who works in this folder.
+    pub(crate) fn programs(&self, workspace: &Path) -> OwnPrograms {
+        OwnPrograms::with(&self.key_variables, workspace)
+    }
+
     /// The same store and sandbox level, with the settings of another folder.
     pub(crate) fn beside(&self, settings: &Settings) -> anyhow::Result<Self> {
         let mut work = make(settings, None, self.data.clone(), self.ports.store.clone())?;
         work.ports.level = self.ports.level;
+        work.support.clone_from(&self.support);
         Ok(work)
     }
 
-    /// Probes the sandbox level. Call it before a session runs commands.
+    /// Probes the sandbox level, once for this process. Call it before a session runs commands.
     pub(crate) fn confine(&mut self, settings: &Settings, sandbox: Sandbox) -> anyhow::Result<()> {
-        if sandbox != Sandbox::Off {
+        if sandbox != Sandbox::Off && self.support.is_none() {
             let found = probed(&self.toolbox, settings, &self.data);
-            if let Some(why) = found.failed {
+            if let Some(why) = &found.failed {
                 bail!(
                     "the sandbox could not be checked: {why}. Try again; to work without a \
                      sandbox, use --sandbox off"
                 );
             }
             self.ports.level = found.level;
+            self.support = Some(found);
         }
         Ok(())
     }
+
+    /// What a person should know if commands would be isolated less well than the session had it
+    /// before, and how to accept that. `None` if they are not, or if that was accepted.
+    pub(crate) fn lowered(&self, s: &State) -> Option<String> {
+        let level = self.ports.level;
+        let had = s.lowered_at(level)?;
+        let why: Vec<String> = self
+            .support
+            .iter()
+            .flat_map(|support| &support.why)
+            .map(|(level, why)| format!("{level:?}: {why}"))
+            .collect();
+        let why = match why.as_slice() {
+            [] => String::new(),
+            why => format!(" ({})", why.join("; ")),
+        };
+        let accept = match level {
+            Isolation::D => "off".to_owned(),
+            level => format!("require={level:?}"),
+        };
+        Some(format!(
+            "this session had sandbox level {had:?}, but only level {level:?} is available \
+             now{why}. \"dunnock sandbox\" shows how to reach a better level; --sandbox {accept} \
+             accepts this one"
+        ))
+    }
+}
+
+/// What a person should know if the mode `all` must still ask, because there is no sandbox.
+pub(crate) fn all_asks(config: &Config, level: Isolation) -> Option<&'static str> {
+    let asks = config.mode == Mode::All && level == Isolation::D && config.sandbox != Sandbox::Off;
+    asks.then_some(
+        "there is no sandbox here (level D), so commands need approval in mode all, too; --sandbox \
+         off runs them without",
+    )
 }
 
 /// The checkpoint store, on systems that support it.

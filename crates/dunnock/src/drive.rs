@@ -3,6 +3,7 @@
 
 use crate::ask_terminal::{self, AskTerminal};
 use crate::clipboard;
+use crate::own_programs::OwnPrograms;
 use crate::signals::Signals;
 use crate::view::exit::{self, Exit, ExitReason, Freshness};
 use crate::view::lines::Lines;
@@ -38,6 +39,9 @@ impl View {
     /// Shows the first line, with the sandbox level.
     pub(crate) fn begin(&mut self, s: &State, level: Isolation) {
         let level = if s.config.sandbox == Sandbox::Off { Isolation::D } else { level };
+        if let Some(asks) = crate::compose::all_asks(&s.config, level) {
+            output::note(asks);
+        }
         match self {
             Self::Plain(plain) => plain.begin(s, level),
             Self::Lines(lines) => lines.begin(s, level),
@@ -130,6 +134,7 @@ impl Seen {
 /// What is needed to follow a session, apart from the connection.
 pub(crate) struct Drive {
     pub(crate) ports: Ports,
+    pub(crate) programs: OwnPrograms,
     pub(crate) session: SessionId,
     pub(crate) seen: Seen,
     pub(crate) view: View,
@@ -310,7 +315,7 @@ impl Drive {
                 ) = (self.carrying, self.seen.state.awaiting_reply())
                     && before != Some(handed.step)
                 {
-                    clipboard::copy_round(handed);
+                    clipboard::copy_round(&self.programs, handed);
                 }
             }
             (Frame::Delta(delta), View::Plain(plain)) => plain.delta(&delta),

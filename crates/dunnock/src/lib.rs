@@ -15,6 +15,7 @@ mod config;
 mod drive;
 mod files;
 mod host;
+mod own_programs;
 mod signals;
 mod view;
 
@@ -74,16 +75,15 @@ pub fn main() -> ExitCode {
         }
         None => Args::parse_from(words),
     };
-    let done = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(anyhow::Error::from)
-        .and_then(|runtime| {
-            let done = runtime.block_on(command(args));
-            runtime.shutdown_background(); // a thread waiting for standard input must not delay the exit
-            done
-        });
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        anyhow::Ok(builder.worker_threads(2).enable_all().build()?)
+    };
+    let done = about::enough_threads().and_then(|()| runtime()).and_then(|runtime| {
+        let done = runtime.block_on(command(args));
+        runtime.shutdown_background(); // a thread waiting for standard input must not delay the exit
+        done
+    });
     match done {
         Ok(_) if output::lost() => ExitCode::FAILURE,
         Ok(code) => code,

@@ -132,7 +132,9 @@ async fn a_file_that_both_changed_needs_force() {
     home.put("both.txt", "0\n");
     ok(&home, &["run", "--approve", "all", "go"]).await;
     home.put("both.txt", "agent\nand I\n");
-    let undone = ok(&home, &["undo"]).await;
+    let undone = home.run(&["undo"]).await;
+    assert_eq!(undone.code, 1, "RED-L6: a partial undo succeeded: {}", undone.err);
+    assert!(undone.err.contains("done in part"), "{}", undone.err);
     assert_eq!(home.read("both.txt"), "agent\nand I\n");
     assert!(
         undone.err.contains("leave unchanged   both.txt (changed by others)"),
@@ -291,7 +293,8 @@ async fn what_was_not_kept_is_said() {
         "{}",
         ran.err
     );
-    let undone = ok(&home, &["undo"]).await;
+    let undone = home.run(&["undo"]).await;
+    assert_eq!(undone.code, 1, "RED-L6: a partial undo succeeded: {}", undone.err);
     assert!(undone.err.contains("cannot restore    big.bin (it was not saved)"), "{}", undone.err);
     let mut off = home.command(&["run", "--approve", "all", "go"]);
     off.env("DUNNOCK_CHECKPOINTS", "off");

@@ -214,7 +214,10 @@ async fn fifty_turns_share_their_prefix_though_instructions_and_prompts_change()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_head_names_its_reason_and_the_first_byte_that_changed() {
     let server = server(|step, _| match step {
-        0 => call("shell", &json!({"command": "echo 'Use four blanks.' > AGENTS.md"})),
+        0 => call(
+            "write_file",
+            &json!({"path": "AGENTS.md", "content": "Use four blanks.\n", "overwrite": true}),
+        ),
         _ => Say::text("done").into(),
     })
     .await;

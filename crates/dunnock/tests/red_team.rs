@@ -106,9 +106,9 @@ const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "a hook in a folder that the person's core.hooksPath names, then git push",
-        setup: "mkdir -p .githooks && git config core.hooksPath .githooks && git init -q --bare \
+        setup: "mkdir -p team-hooks && git config core.hooksPath team-hooks && git init -q --bare \
                 remote.git && git remote set-url origin ./remote.git",
-        plant: "cp EVIL .githooks/pre-push",
+        plant: "cp EVIL team-hooks/pre-push",
         ..PLAIN
     },
     Attack {
@@ -138,10 +138,10 @@ const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "hooks written by what a push runs",
-        setup: "mkdir -p .githooks && git config core.hooksPath .githooks && git init -q --bare \
+        setup: "mkdir -p team-hooks && git config core.hooksPath team-hooks && git init -q --bare \
                 remote.git && git remote set-url origin ./remote.git",
-        plant: "printf '#!/bin/sh\\ncp EVIL .git/hooks/post-checkout\\n' > .githooks/pre-push; \
-                chmod +x .githooks/pre-push",
+        plant: "printf '#!/bin/sh\\ncp EVIL .git/hooks/post-checkout\\n' > team-hooks/pre-push; \
+                chmod +x team-hooks/pre-push",
         ..PLAIN
     },
     Attack {
@@ -226,65 +226,4 @@ async fn nothing_planted_gets_the_access_of_a_yes() {
         }
     }
     assert!(reached.is_empty(), "{reached:#?}");
-}
-
-/// The direct children of a process.
-fn children(pid: u32) -> Vec<i32> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = tasks.filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
-    lists
-        .flat_map(|l| l.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
-        .filter_map(|pid| pid.parse().ok())
-        .collect()
-}
-
-/// RED-H7, RED-M2: a launcher that is killed while it checks the sandbox, or later, is an error. It
-/// is never a lower level, and nothing waits for ever.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_killed_launcher_lowers_no_level_and_hangs_nothing() {
-    let mut seen = std::collections::BTreeMap::<String, u32>::new();
-    for n in 0..30u64 {
-        let world = World::new(&format!("killed-{n}"));
-        let script: Vec<Served> = vec![
-            Say::calls(&[("shell", r#"{"command":"touch ~/PWNED; echo x"}"#)]).into(),
-            Say::text("done").into(),
-        ];
-        let server = ScriptedServer::start(script).await;
-        world.serve(&server);
-        let mut command = world.command(&["run", "--approve", "all", "go"]);
-        let mut child = command
-            .stdin(std::process::Stdio::null())
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let began = std::time::Instant::now();
-        let mut launchers = Vec::new();
-        while launchers.is_empty() && began.elapsed().as_secs() < 5 {
-            launchers = children(child.id());
-        }
-        std::thread::sleep(std::time::Duration::from_millis(n));
-        for pid in launchers {
-            let pid = rustix::process::Pid::from_raw(pid).unwrap();
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-        }
-        let ended = loop {
-            match child.try_wait().unwrap() {
-                Some(status) => break status.code(),
-                None if began.elapsed().as_secs() > 60 => {
-                    let _ = child.kill();
-                    break None;
-                }
-                None => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
-            }
-        };
-        let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
-        assert!(ended.is_some(), "{n} ms: it hangs: {said}");
-        assert!(!world.home.dir.path().join("PWNED").exists(), "{n} ms: unsandboxed: {said}");
-        for level in ["level B", "level C", "level D"] {
-            assert!(!said.contains(level), "{n} ms: {said}");
-        }
-        *seen.entry(format!("exit {}", ended.unwrap_or(-1))).or_default() += 1;
-    }
-    println!("{seen:?}");
 }

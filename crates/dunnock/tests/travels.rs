@@ -262,6 +262,80 @@ async fn imported(server: &ScriptedServer, text: &str, flags: &[&str]) -> (Home,
     (home, ran)
 }
 
+/// RED-H3: the person's next git command in that folder would run what the stranger chose.
+#[tokio::test(flavor = "multi_thread")]
+async fn states_of_a_stranger_bring_no_bare_repository() {
+    use dunnock_proto::Hash;
+    let server = ScriptedServer::start(vec![says("done")]).await;
+    let here = Home::with(&server);
+    here.put("a.txt", "alpha\n");
+    assert_eq!(here.run(&["run", "go"]).await.code, 0);
+    let text = here.run(&["sessions", "export", &here.newest().await]).await.out;
+    let bytes = b"hello".to_vec();
+    let file = |name| (b'f', name, 0o644, Hash::of(b"hello"));
+    let inner = folder(&[file("x")]);
+    for names in [&["HEAD", "config", "objects", "refs"][..], &["HEAD", "commondir"]] {
+        for depth in 0..3 {
+            let entries: Vec<_> = names
+                .iter()
+                .map(|name| match *name {
+                    "objects" | "refs" => (b'd', *name, 0o755, Hash::of(&inner)),
+                    name => file(name),
+                })
+                .collect();
+            let mut objects = vec![bytes.clone(), inner.clone(), folder(&entries)];
+            for _ in 0..depth {
+                let below = Hash::of(objects.last().unwrap());
+                objects.push(folder(&[(b'd', "a", 0o755, below)]));
+            }
+            let (home, ran) = imported(&server, &with_objects(&text, &objects), &[]).await;
+            assert!(ran.code == 1 && ran.err.contains("a git repository"), "{}", ran.err);
+            assert!(!home.dir.path().join("into/HEAD").exists());
+        }
+    }
+}
+
+/// RED-M6: a small export wrote gigabytes.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_small_export_expanded_to_a_full_disk() {
+    use dunnock_proto::Hash;
+    let server = ScriptedServer::start(vec![says("done")]).await;
+    let here = Home::with(&server);
+    assert_eq!(here.run(&["run", "go"]).await.code, 0);
+    let text = here.run(&["sessions", "export", &here.newest().await]).await.out;
+    // 1,100 names of one content of 1 MB, and the same in folders within folders.
+    let content = vec![b'x'; 1 << 20];
+    let names: Vec<String> = (0..1_100).map(|n| format!("f{n:04}")).collect();
+    let entries: Vec<_> =
+        names.iter().map(|name| (b'f', name.as_str(), 0o644, Hash::of(&content))).collect();
+    let wide = vec![content.clone(), folder(&entries)];
+    let mut nested = vec![content.clone(), folder(&entries[..2])];
+    for _ in 0..10 {
+        let below = Hash::of(nested.last().unwrap());
+        nested.push(folder(&[(b'd', "a", 0o755, below), (b'd', "b", 0o755, below)]));
+    }
+    for objects in [wide, nested] {
+        let bomb = with_objects(&text, &objects);
+        let (home, ran) = imported(&server, &bomb, &[]).await;
+        assert!(ran.code == 1 && ran.err.contains("--max-mb"), "{}", ran.err);
+        assert!(!home.dir.path().join("into").exists(), "nothing was written");
+        assert!(!home.data().join("checkpoints").exists(), "nothing was stored");
+        assert_eq!(home.run(&["sessions", "list", "--json"]).await.out, "");
+    }
+    // The limit counts each state, and can be raised.
+    let small = with_objects(&text, &[content, folder(&entries[..3])]);
+    let (_, ran) = imported(&server, &small, &["--max-mb", "2"]).await;
+    assert!(ran.code == 1 && ran.err.contains("have 3 MB"), "{}", ran.err);
+    let (home, ran) = imported(&server, &small, &["--max-mb", "3"]).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let size = std::fs::metadata(home.dir.path().join("into/f0002")).unwrap().len();
+    assert_eq!(size, 1 << 20);
+    // A file whose content is not in the export.
+    let (_, ran) = imported(&server, &with_objects(&text, &[folder(&entries[..1])]), &[]).await;
+    assert!(ran.code == 1 && ran.err.contains("one of its files is missing"), "{}", ran.err);
+}
+
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn states_of_a_stranger_filled_the_memory_and_brought_programs_that_run_as_others() {

@@ -4,8 +4,8 @@ use super::Draft;
 use crate::input::EffectOutcome as Outcome;
 use crate::state::{Phase, Stage};
 use dunnock_proto::{
-    CompactionFailed, EndReason, Failure, Owner, PreambleSet, Refused, Reserved, RewindFailed,
-    Rewound, TimerFired,
+    CompactionFailed, EndReason, Failure, Outcome as Ended, Owner, PreambleSet, Refused, Reserved,
+    RewindFailed, Rewound, TimerFired,
 };
 
 impl Draft<'_> {
@@ -56,7 +56,9 @@ impl Draft<'_> {
             Outcome::Output(finished)
                 if self.s.call(finished.call).map(|c| c.stage) == Some(Stage::Started(owner)) =>
             {
+                let unknown = (finished.outcome == Ended::Unknown).then_some(finished.call);
                 self.record(finished);
+                self.ask(self.s.asks_to_continue(unknown));
             }
             Outcome::Checkpointed(kept) if self.s.dirty == Some(kept.mark) => {
                 let lost = kept.tree.is_none() && matches!(self.s.phase, Phase::Rewinding { .. });

@@ -106,7 +106,9 @@ impl Draft<'_> {
         }
     }
 
-    pub(super) fn ask(&mut self, kind: QuestionKind) {
+    /// Asks the person, if there is a question.
+    pub(super) fn ask(&mut self, kind: impl Into<Option<QuestionKind>>) {
+        let Some(kind) = kind.into() else { return };
         let question = QuestionId(self.s.asked + 1);
         let hash = kind.hash(question);
         self.record(Asked { question, kind, hash });

@@ -5,8 +5,8 @@ use crate::effect::cut_step;
 use crate::input::Claim;
 use crate::state::{Phase, Stage};
 use dunnock_proto::{
-    CallId, CompactionFailed, Failure, Mode, Outcome, OwnerChanged, QuestionKind, Refused,
-    Reserved, StepFailed,
+    CallId, CompactionFailed, Failure, Outcome, OwnerChanged, QuestionKind, Refused, Reserved,
+    StepFailed,
 };
 
 impl Draft<'_> {
@@ -17,13 +17,7 @@ impl Draft<'_> {
         if self.s.owner.is_some_and(|current| current.owner == owner) {
             return Err(Refused::Invalid);
         }
-        let begun: Vec<CallId> = self
-            .s
-            .calls
-            .iter()
-            .filter(|c| matches!(c.stage, Stage::Started(_)))
-            .map(|c| c.id)
-            .collect();
+        let begun = self.s.started();
         let lost = if self.s.asks_model() { self.s.reserved } else { Reserved::default() };
         self.record(OwnerChanged { owner, isolation: level, platform, app, lost });
         let (again, unknown): (Vec<CallId>, Vec<CallId>) = begun
@@ -59,8 +53,8 @@ impl Draft<'_> {
             } else {
                 self.record(CompactionFailed::because(error));
             }
-        } else if !unknown.is_empty() && !matches!(self.s.config.mode, Mode::Auto | Mode::All) {
-            self.ask(QuestionKind::Unknown { calls: unknown });
+        } else {
+            self.ask(self.s.asks_to_continue(unknown));
         }
         if let Some(content) = untrusted {
             let asked = self.s.questions.iter().any(|q| *q.kind == QuestionKind::Trust { content });

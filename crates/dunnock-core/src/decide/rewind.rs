@@ -39,7 +39,7 @@ impl Draft<'_> {
         let files_too = tree.is_some();
         self.record(RewindRequested { spans: spans.clone(), tree, scope, force, to: Some(to) });
         if !files_too {
-            self.record(Rewound { spans, tree: None, undo: None, note: None });
+            self.record(Rewound { spans, tree: None, undo: None, note: None, partial: false });
             self.tell_of_rewind();
         }
         Ok(())

@@ -26,40 +26,124 @@ pub struct Findings {
     pub access: Access,
 }
 
-/// Files and folders that other programs run or follow automatically, as path components: an edit
-/// there can become a command that nobody approved. Commands see them as read-only. `*` matches one
-/// name, `**` several.
-pub const PROTECTED: &[&[&str]] = &[
-    &[".git", "hooks"],
-    &[".git", "config"],
-    &[".git", "config.worktree"],
-    &[".git", "info", "attributes"],
-    &[".git", "commondir"],
-    &[".git", "gitdir"],
-    &[".git", "worktrees", "*", "commondir"],
-    &[".git", "worktrees", "*", "gitdir"],
-    &[".git", "worktrees", "*", "config.worktree"],
-    &[".git", "modules", "**", "config"],
-    &[".git", "modules", "**", "hooks"],
-    &[".git", "modules", "**", "commondir"],
-    &[".dunnock"],
-    &[".vscode"],
-    &[".idea"],
-    &[".mcp.json"],
-    &[".cursor"],
-    &[".claude"],
-    &[".codex"],
-    &[".envrc"],
-    &[".npmrc"],
-    &[".husky"],
-    &[".cargo", "config.toml"],
-    &[".cargo", "config"],
-    &[".github", "workflows"],
+/// A file or folder that other programs run or follow automatically: a change there can become a
+/// command that nobody approved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProtectedName {
+    /// The end of its path, in lower case, at any depth. A name may begin with `*`.
+    pub path: &'static str,
+    /// The sandbox makes it read-only where the kernel can. A command may touch the others, so that
+    /// git can move them with their folders; changes are reverted when it has ended.
+    pub read_only: bool,
+}
+
+const fn read_only(path: &'static str) -> ProtectedName {
+    ProtectedName { path, read_only: true }
+}
+
+const fn watched(path: &'static str) -> ProtectedName {
+    ProtectedName { path, read_only: false }
+}
+
+/// All protected names. Edit tools ask before they write to them; commands cannot change them.
+/// Repositories of git have rules of their own.
+pub const PROTECTED: &[ProtectedName] = &[
+    read_only(".dunnock"),
+    read_only(".vscode"),
+    read_only(".idea"),
+    read_only(".mcp.json"),
+    read_only(".cursor"),
+    read_only(".claude"),
+    read_only(".codex"),
+    read_only(".envrc"),
+    read_only(".npmrc"),
+    read_only(".husky"),
+    read_only(".cargo/config.toml"),
+    read_only(".cargo/config"),
+    read_only(".github/workflows"),
+    // Instructions of agents.
+    watched("agents.md"),
+    watched("agents.override.md"),
+    watched("claude.md"),
+    watched("claude.local.md"),
+    watched("gemini.md"),
+    watched("qwen.md"),
+    watched(".cursorrules"),
+    watched(".windsurfrules"),
+    watched(".clinerules"),
+    watched(".goosehints"),
+    watched(".github/copilot-instructions.md"),
+    watched(".github/instructions"),
+    watched(".github/prompts"),
+    // Settings of agents.
+    watched(".gemini"),
+    watched(".opencode"),
+    watched("opencode.json"),
+    watched("opencode.jsonc"),
+    watched(".kiro"),
+    watched(".roo"),
+    watched(".roomodes"),
+    watched(".continue"),
+    watched(".windsurf"),
+    watched(".amazonq"),
+    watched(".augment"),
+    watched(".qwen"),
+    watched(".crush.json"),
+    watched(".aider.conf.yml"),
+    // Settings and tasks of editors.
+    watched(".zed"),
+    watched(".fleet"),
+    watched(".helix"),
+    watched(".devcontainer"),
+    watched(".devcontainer.json"),
+    watched("*.code-workspace"),
+    watched(".exrc"),
+    watched(".nvimrc"),
+    watched(".nvim.lua"),
+    watched(".vimrc"),
+    watched(".dir-locals.el"),
+    watched(".gdbinit"),
+    watched(".lldbinit"),
+    // Hooks.
+    watched(".githooks"),
+    watched(".gitmodules"),
+    watched(".pre-commit-config.yaml"),
+    watched(".pre-commit-config.yml"),
+    watched("lefthook.yml"),
+    watched("lefthook.yaml"),
+    watched(".lefthook.yml"),
+    watched(".lefthook.yaml"),
+    // CI.
+    watched(".github/actions"),
+    watched(".gitlab-ci.yml"),
+    watched(".circleci"),
+    watched(".travis.yml"),
+    watched(".buildkite"),
+    watched(".woodpecker.yml"),
+    watched(".woodpecker"),
+    watched(".drone.yml"),
+    watched("bitbucket-pipelines.yml"),
+    watched("azure-pipelines.yml"),
+    watched("jenkinsfile"),
+    // Package managers and version managers.
+    watched(".yarnrc"),
+    watched(".yarnrc.yml"),
+    watched(".pnpmfile.cjs"),
+    watched("bunfig.toml"),
+    watched("mise.toml"),
+    watched(".mise.toml"),
+    watched("rust-toolchain.toml"),
+    watched("rust-toolchain"),
+    watched(".bazelrc"),
 ];
-/// Edit tools also need approval for these: later sessions or git read them.
-const SPOKEN: &[&[&str]] = &[&[".gitmodules"], &["agents.md"], &["claude.md"], &["gemini.md"]];
 /// Edit tools never write there.
 const NEVER: &[&str] = &[".git", ".dunnock"];
+
+/// Whether a path has a protected name: edit tools ask before they write to it.
+#[must_use]
+pub fn is_protected(path: &str) -> bool {
+    !of_edit(path).reasons.is_empty()
+}
 
 /// What the lists find in an edit of a path.
 #[must_use]
@@ -69,11 +153,16 @@ pub fn of_edit(path: &str) -> Findings {
     if names.iter().any(|name| NEVER.contains(&name.as_str())) {
         found.never = Some("edit tools never write to .git or .dunnock".into());
     }
-    let within = |known: &[&str]| {
-        names.windows(known.len()).any(|part| part.iter().zip(known).all(|(a, b)| a == b))
+    let same = |(name, known): (&String, &str)| match known.strip_prefix('*') {
+        Some(end) => name.ends_with(end),
+        None => name == known,
     };
-    if let Some(known) = PROTECTED.iter().chain(SPOKEN).find(|known| within(known)) {
-        found.reasons.push(Reason::EditsProtected { file: known.join("/") });
+    let within = |known: &&ProtectedName| {
+        let parts = known.path.split('/');
+        names.windows(parts.clone().count()).any(|part| part.iter().zip(parts.clone()).all(same))
+    };
+    if let Some(known) = PROTECTED.iter().find(within) {
+        found.reasons.push(Reason::EditsProtected { file: known.path.to_owned() });
     }
     found
 }
@@ -251,6 +340,25 @@ pub(crate) fn git(command: &Simple) -> Option<(&str, Vec<&str>)> {
     }
 }
 
+/// git subcommands that replace files of the work tree by other versions of them.
+pub(super) const GIT_CHECKS_OUT: &[&str] = &[
+    "am",
+    "bisect",
+    "checkout",
+    "cherry-pick",
+    "merge",
+    "mv",
+    "pull",
+    "read-tree",
+    "rebase",
+    "reset",
+    "restore",
+    "revert",
+    "rm",
+    "stash",
+    "switch",
+];
+
 /// git subcommands that write nothing.
 const GIT_READS: &[&str] = &[
     "status",
@@ -356,11 +464,23 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
                     || said(&["set", "unset", "--unset", "--add", "edit", "-e"])
             }
             "remote" => said(&["add", "remove", "rm", "rename", "set-url", "set-head"]),
+            "branch" => {
+                let short = |w: &str| !w.starts_with("--") && w.contains(['m', 'M', 'c', 'C', 'u']);
+                let long = ["--move", "--copy", "--set-upstream-to", "--unset-upstream"];
+                let long = |w: &str| long.iter().any(|known| w.starts_with(known));
+                rest.iter().any(|w| w.starts_with('-') && (short(w) || long(w)))
+            }
+            _ => false,
+        };
+        if writes_config {
+            ask(Reason::ChangesGitConfig, GIT_CONFIG);
+        }
+        let writes_more = match sub {
             "submodule" => said(&["add", "init", "deinit", "set-url"]),
             "worktree" => said(&["add", "move"]),
             _ => false,
         };
-        if writes_config {
+        if writes_more {
             ask(Reason::ChangesGitConfig, PROTECTED_FILES);
         }
         if matches!(level, Isolation::B | Isolation::C)

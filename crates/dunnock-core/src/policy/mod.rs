@@ -13,7 +13,7 @@ mod project_code;
 mod words;
 mod wrap;
 
-pub use lists::{Findings, Loses, PROTECTED, is_invisible, is_secret};
+pub use lists::{Findings, Loses, PROTECTED, ProtectedName, is_invisible, is_protected, is_secret};
 
 use crate::apply::new_call;
 use crate::patch::Patch;
@@ -129,6 +129,19 @@ pub fn loses(call: &Call) -> Vec<Loses> {
     command(call).map(|(line, _)| lists::loses(&line)).unwrap_or_default()
 }
 
+/// Whether a command is a single git command that replaces files of the work tree by other versions
+/// of them.
+#[must_use]
+pub fn replaces_files(command: &CommandText) -> bool {
+    let line = parsed(command);
+    match line.commands.as_slice() {
+        [one] if !line.obscure => {
+            lists::git(one).is_some_and(|(sub, _)| lists::GIT_CHECKS_OUT.contains(&sub))
+        }
+        _ => false,
+    }
+}
+
 /// The calls of an answer that need approval and would destroy something or get more access, each
 /// with that access: a preview is made for these.
 #[must_use]
@@ -174,6 +187,16 @@ pub fn pushes_to(command: &CommandText) -> Option<String> {
     project_code::pushes_to(&parsed(command))
 }
 
+/// How many entries of the stash a command applies before it drops them; 0 if it may drop others.
+#[must_use]
+pub fn pops_stash(command: &CommandText) -> usize {
+    let line = parsed(command);
+    let stashes = line.commands.iter().filter_map(lists::git).filter(|(name, _)| *name == "stash");
+    let verbs: Vec<&str> = stashes.filter_map(|(_, words)| words.first().copied()).collect();
+    let drops = line.obscure || verbs.iter().any(|verb| matches!(*verb, "drop" | "clear"));
+    if drops { 0 } else { verbs.iter().filter(|verb| **verb == "pop").count() }
+}
+
 /// The approval request for a call: all reasons, and what a yes means.
 fn approval(s: &State, call: &Call, reasons: Vec<Reason>, access: Access) -> Approval {
     let runs = command(call).is_some();
@@ -186,7 +209,7 @@ fn approval(s: &State, call: &Call, reasons: Vec<Reason>, access: Access) -> App
         (Class::Command, _) if access.list().count() > 1 => RequestKind::ExtraAccess,
         (Class::Command, _) if access.network => RequestKind::Network,
         (Class::Command, _) if access.secrets => RequestKind::Secrets,
-        (Class::Command, _) if access.protected => RequestKind::Protected,
+        (Class::Command, _) if access.protected || access.git_config => RequestKind::Protected,
         (Class::Command, _) if runs => RequestKind::Command,
         (Class::Command, "process_write") => RequestKind::ProcessInput,
         (Class::Edit, "delete_file") => RequestKind::Deletion,
@@ -255,7 +278,12 @@ impl Policy {
             return Verdict::Deny(why);
         }
         let looks = call.class == Class::Read || line.as_ref().is_some_and(lists::only_looks);
-        match (s.config.mode, unclear) {
+        // The person allowed everything for a sandbox that is not there, or not as strong as it was.
+        let acts = call.class == Class::Command && !looks;
+        let lowered = s.lowered().filter(|_| acts);
+        let less = lowered.is_some() || acts && s.lacks_sandbox();
+        let mode = if less && s.config.mode == Mode::All { Mode::Auto } else { s.config.mode };
+        match (mode, unclear) {
             (Mode::Read, _) if !looks => {
                 return Verdict::Deny("the approval mode is read: nothing may be changed".into());
             }
@@ -275,6 +303,9 @@ impl Policy {
             }
             (Mode::Read | Mode::Ask | Mode::Edits | Mode::Auto, None) => {}
         }
+        if let Some(had) = lowered {
+            return ask(Reason::WeakerSandbox { had });
+        }
         // A rule without words does not cover calls that need approval for a reason of their own. A
         // rule grants only the access recorded in it, and a rule made with a sandbox does not apply
         // without one.
@@ -289,7 +320,7 @@ impl Policy {
                 && enough(rule)
                 && (!rule.words.is_empty() || found.reasons.is_empty())
         };
-        if s.config.mode != Mode::Read
+        if mode != Mode::Read
             && let Some(rule) = s.grants.iter().chain(&s.config.allow).find(speaks)
         {
             return Verdict::Allow { by: AllowedBy::Grant(rule.clone()), access: found.access };
@@ -303,7 +334,7 @@ impl Policy {
         if looks {
             return allow("it is read-only");
         }
-        match (s.config.mode, call.class, s.level()) {
+        match (mode, call.class, s.level()) {
             (Mode::Read, ..) => Verdict::Deny("the approval mode is read".into()),
             (Mode::All, ..) => allow("the approval mode is all"),
             (Mode::Ask, ..) => ask(Reason::ModeAsk),
@@ -387,8 +418,11 @@ const RULE_CHARS: usize = 200;
 /// The rule that "always" would create for a call, if it is readable and would not match
 /// everything.
 fn offer(s: &State, call: &Call, reasons: &[Reason], mut access: Access) -> Option<Rule> {
-    // If a deny rule may apply, no rule can allow the call.
-    if reasons.iter().any(|reason| matches!(reason, Reason::MayBeDenied { .. })) {
+    // If a deny rule may apply, or the sandbox is weaker than it was, no rule can allow the call.
+    let asks_always = |reason: &Reason| {
+        matches!(reason, Reason::MayBeDenied { .. } | Reason::WeakerSandbox { .. })
+    };
+    if reasons.iter().any(asks_always) {
         return None;
     }
     let tool = call.part.tool.clone();

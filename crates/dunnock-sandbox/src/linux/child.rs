@@ -8,6 +8,7 @@
 //! Invariant: from clone to exec the child allocates nothing, takes no lock and does not panic; it
 //! only makes system calls on prepared data. A call that fails is reported, and the child exits.
 
+use super::calls::{loopback, send_descriptor};
 use super::plan::{MountStep, Plan};
 use super::{Isolation, landlock};
 use libc::{c_char, c_int, c_void};
@@ -216,6 +217,8 @@ struct Within<'a> {
     /// Write end of the report pipe, and its read end.
     report: RawFd,
     read: RawFd,
+    /// Where to send a descriptor of the sandbox's own files.
+    files: RawFd,
     /// stdin, stdout and stderr of the command; their numbers are above those they replace.
     fds: [RawFd; 3],
     /// For the mounts that [`MountStep::Take`] clones.
@@ -229,14 +232,27 @@ struct Within<'a> {
 }
 
 const STACK: usize = 64 << 10;
-/// If memory runs out, the kernel kills commands first.
-const OOM: (&CStr, &[u8]) = (c"/proc/self/oom_score_adj", b"900");
 
-/// Starts a program. Returns its pid and the pipe on which it reports.
+/// A started program.
+pub(crate) struct Spawned {
+    pub(crate) pid: rustix::process::Pid,
+    /// The pipe on which it reports.
+    pub(crate) report: OwnedFd,
+    /// The socket on which it sends a descriptor of the sandbox's own files, if it has any.
+    pub(crate) files: Option<OwnedFd>,
+}
+
+/// Starts a program.
 #[expect(unsafe_code, reason = "clone has no safe wrapper")]
-pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)> {
+pub(crate) fn spawn(ready: &Ready) -> io::Result<Spawned> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&read, true)?;
+    let sends = ready.plan.as_ref().is_some_and(|plan| plan.isolation == Isolation::A);
+    let (files, sender) = sends
+        .then(|| socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None))
+        .transpose()?
+        .unzip();
     let [input, out, err] = &ready.fds;
     let mut slots: Vec<RawFd> = vec![-1; ready.plan.as_ref().map_or(0, |plan| plan.slots)];
     let mut stacks = vec![0u128; 3 * STACK / 16];
@@ -246,6 +262,7 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
         ready,
         report: write.as_raw_fd(),
         read: read.as_raw_fd(),
+        files: sender.as_ref().map_or(-1, |sender| sender.as_raw_fd()),
         fds: [input.as_raw_fd(), out.as_raw_fd(), err.as_raw_fd()],
         slots: slots.as_mut_ptr(),
         stack: base.wrapping_add(STACK),
@@ -313,7 +330,7 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
     }
     let pid =
         rustix::process::Pid::from_raw(pid).ok_or_else(|| io::Error::other("no such process"))?;
-    Ok((pid, read))
+    Ok(Spawned { pid, report: read, files })
 }
 
 /// Reports what failed and exits the child.
@@ -473,8 +490,6 @@ extern "C" fn init(argument: *mut c_void) -> c_int {
             libc::_exit(127); // the launcher died before the call above took effect
         }
         must!(within, SETSID, libc::setsid());
-        // Must be set now: it cannot be written later. Children inherit it.
-        write_to(OOM.0, OOM.1);
         if within.ready.join.is_none() {
             // While a process is not dumpable, root owns its map files.
             libc::prctl(libc::PR_SET_DUMPABLE, 1);
@@ -534,25 +549,6 @@ fn write_to(path: &CStr, bytes: &[u8]) -> c_int {
         let done = libc::write(file, bytes.as_ptr().cast(), bytes.len());
         libc::close(file);
         if done < 0 { -1 } else { 0 }
-    }
-}
-
-/// Enables the loopback interface of the new network namespace.
-#[expect(unsafe_code, reason = "plain system calls")]
-fn loopback() -> c_int {
-    // SAFETY: the request is zeroed and large enough for what these two calls read and write.
-    unsafe {
-        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
-        if socket < 0 {
-            return -1;
-        }
-        let mut request: libc::ifreq = std::mem::zeroed();
-        request.ifr_name[0] = b'l' as c_char;
-        request.ifr_name[1] = b'o' as c_char;
-        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-        let done = libc::ioctl(socket, libc::SIOCSIFFLAGS as _, &raw const request);
-        libc::close(socket);
-        done
     }
 }
 
@@ -623,6 +619,18 @@ fn mount(within: &Within<'_>, step: &MountStep) {
                     MOUNT_SETATTR,
                     close(*within.slots.add(*slot), empty, libc::AT_EMPTY_PATH)
                 );
+            }
+            MountStep::Memory { path, data } => {
+                must!(within, TMPFS, tmpfs(path, plain, data));
+                let files = libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC);
+                must!(within, FILE, files);
+                must!(within, DESCRIPTORS, send_descriptor(within.files, files));
+                libc::close(files);
+            }
+            MountStep::Part { path, mode } => {
+                must!(within, MKDIR, libc::mkdir(path.as_ptr(), *mode));
+                // The mode of mkdir is reduced by the umask.
+                must!(within, MKDIR, libc::chmod(path.as_ptr(), *mode));
             }
             MountStep::Empty { path, data } => must!(within, TMPFS, tmpfs(path, plain, data)),
             MountStep::Void { path } => {
@@ -772,7 +780,6 @@ fn hold(processes: Option<u64>, nice: c_int) {
         // Under load, the launcher and the user's own programs take precedence.
         libc::setpriority(libc::PRIO_PROCESS, 0, nice + 10);
     }
-    write_to(OOM.0, OOM.1);
 }
 
 #[expect(unsafe_code, reason = "plain system calls")]

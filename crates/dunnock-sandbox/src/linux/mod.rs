@@ -5,6 +5,7 @@
 //! allocates nothing, and any failure ends it. Invariant: a command starts only after every call in
 //! its list has succeeded.
 
+mod calls;
 mod child;
 mod filter;
 mod landlock;
@@ -13,7 +14,7 @@ mod plan;
 mod quiet;
 mod spec;
 
-pub(crate) use child::{Fate, Net, Ready, is_shortage, network, spawn};
+pub(crate) use child::{Fate, Net, Ready, Spawned, is_shortage, network, spawn};
 pub(crate) use landlock::abi;
 pub(crate) use plan::Plan;
 pub use spec::{Isolation, Layer, SandboxSpec};

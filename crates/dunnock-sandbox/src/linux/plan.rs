@@ -76,6 +76,9 @@ const SECRETS: &[&str] = &[
 /// Writable folders that each sandbox has for itself.
 const FRESH: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
 
+/// One file in memory is allowed for this many bytes of its file system.
+const PER_FILE: u64 = 8 << 10;
+
 /// One setup step of a sandbox's first process, done before the command starts.
 #[derive(Debug)]
 pub(crate) enum MountStep {
@@ -87,6 +90,11 @@ pub(crate) enum MountStep {
     ReadOnly,
     /// Makes a cloned mount read-only.
     Close { slot: usize },
+    /// Mounts the file system, in memory, of all private folders, and sends its descriptor to the
+    /// launcher, which counts its use.
+    Memory { path: CString, data: CString },
+    /// Creates a folder of that file system.
+    Part { path: CString, mode: u32 },
     /// Mounts an empty folder.
     Empty { path: CString, data: CString },
     /// Mounts an empty folder that is read-only.
@@ -210,9 +218,10 @@ impl Steps {
 
 impl Plan {
     #[expect(unsafe_code, reason = "owns the descriptor that was just made")]
-    pub(crate) fn new(spec: &SandboxSpec, abi: i64) -> io::Result<Self> {
+    /// `memory` is the memory limit of the command in bytes; 0 for none.
+    pub(crate) fn new(spec: &SandboxSpec, abi: i64, memory: u64) -> io::Result<Self> {
         let steps = match spec.isolation {
-            Isolation::A => mounts(spec)?,
+            Isolation::A => mounts(spec, memory)?,
             Isolation::B | Isolation::C => Steps {
                 list: Vec::new(),
                 slots: 0,
@@ -319,9 +328,38 @@ fn emptied(spec: &SandboxSpec) -> Vec<PathBuf> {
     tops
 }
 
+/// Empties the folders. They are parts of one file system in memory, so that one size limits them
+/// together, and the launcher can count them as memory of the command.
+fn empty(s: &mut Steps, memory: u64) -> io::Result<()> {
+    let places = s.emptied.clone();
+    let Some(base) = places.first() else { return Ok(()) };
+    let data = match memory {
+        0 => "mode=0755,size=4g".to_owned(),
+        // Half of the limit: a program that fills its temporary folder sees a full disk, and is
+        // not killed. Names need memory as well.
+        limit => {
+            let size = limit / 2;
+            format!("mode=0755,size={size},nr_inodes={}", (size / PER_FILE).max(4_096))
+        }
+    };
+    s.list.push(MountStep::Memory { path: text(base)?, data: CString::new(data)? });
+    let mut parts = Vec::new();
+    for (n, place) in places.iter().enumerate() {
+        let part = base.join(format!(".{n}"));
+        let open = FRESH.iter().any(|fresh| Path::new(fresh) == place);
+        s.list
+            .push(MountStep::Part { path: text(&part)?, mode: if open { 0o1777 } else { 0o755 } });
+        parts.push((s.take(&part)?, place));
+    }
+    for (slot, place) in parts {
+        s.list.push(MountStep::Put { slot, path: text(place)? });
+    }
+    Ok(())
+}
+
 /// The mounts of level A. First clone what stays writable; then make everything read-only; then
 /// clone what stays readable, empty the folders, and attach the clones.
-fn mounts(spec: &SandboxSpec) -> io::Result<Steps> {
+fn mounts(spec: &SandboxSpec, memory: u64) -> io::Result<Steps> {
     let mut s = Steps {
         list: Vec::new(),
         slots: 0,
@@ -361,11 +399,7 @@ fn mounts(spec: &SandboxSpec) -> io::Result<Steps> {
     if let Some(path) = &resolver {
         back.push((s.take(path)?, path, false));
     }
-    for place in s.emptied.clone() {
-        let open = FRESH.iter().any(|fresh| Path::new(fresh) == place);
-        let data = if open { c"mode=1777,size=4g" } else { c"mode=0755,size=4g" };
-        s.list.push(MountStep::Empty { path: text(&place)?, data: data.to_owned() });
-    }
+    empty(&mut s, memory)?;
     for place in spec.private.iter().map(PathBuf::as_path).chain(FRESH.iter().map(Path::new)) {
         s.lead(place, true)?;
     }

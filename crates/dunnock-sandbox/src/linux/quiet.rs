@@ -53,7 +53,7 @@ static ALLOCATOR: Watched = Watched;
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Fate, Isolation, Layer, Plan, Ready, SandboxSpec, abi, spawn};
+    use super::super::{Fate, Isolation, Layer, Plan, Ready, SandboxSpec, Spawned, abi, spawn};
     use std::rc::Rc;
 
     /// Every level, with everything that a sandbox can have; and no sandbox.
@@ -111,8 +111,8 @@ mod tests {
         for (isolation, shared) in
             all.into_iter().chain([(Some(Isolation::B), true), (Some(Isolation::A), true)])
         {
-            let plan =
-                isolation.map(|isolation| Rc::new(Plan::new(&spec(isolation), abi()).unwrap()));
+            let plan = isolation
+                .map(|isolation| Rc::new(Plan::new(&spec(isolation), abi(), 1 << 30).unwrap()));
             let null = || {
                 std::fs::File::options().read(true).write(true).open("/dev/null").unwrap().into()
             };
@@ -123,7 +123,7 @@ mod tests {
             if shared {
                 ready.join = Some(Rc::new(super::super::network().unwrap()));
             }
-            let (pid, report) = spawn(&ready).unwrap();
+            let Spawned { pid, report, .. } = spawn(&ready).unwrap();
             let status = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty())
                 .unwrap()
                 .unwrap()

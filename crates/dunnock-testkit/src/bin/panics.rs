@@ -13,8 +13,18 @@ fn main() {
         let folder = tempfile::tempdir().expect("a folder");
         let keep = Keep::new(folder.path().to_path_buf());
         let (theme, notify, seed) = (Theme::Dark, Notify::Off, [0; 16]);
-        let app =
-            App { asks, events, keep, theme, notify, seed, folder: "new".into(), figures: None };
+        let program = std::sync::Arc::new(|_: &str| Err(std::io::ErrorKind::NotFound.into()));
+        let app = App {
+            asks,
+            events,
+            keep,
+            theme,
+            notify,
+            seed,
+            folder: "new".into(),
+            figures: None,
+            program,
+        };
         let soon = async {
             tokio::time::sleep(std::time::Duration::from_millis(400)).await;
             panic!("a planted panic");

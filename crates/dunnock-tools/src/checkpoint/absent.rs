@@ -30,6 +30,13 @@ impl CheckpointStore {
     ) -> BoxFuture<'a, Result<PackedTrees, FilesError>> {
         match *self {}
     }
+    /// Whether states that were packed elsewhere may be imported.
+    ///
+    /// # Errors
+    /// If a state is incomplete or too large.
+    pub fn check_import(&self, _: &[Vec<u8>], _: &[Tree], _: u64) -> Result<(), FilesError> {
+        match *self {}
+    }
     /// Imports states that were packed elsewhere.
     pub fn unpack<'a>(
         &'a self,
@@ -47,6 +54,15 @@ impl CheckpointStore {
         _: Tree,
         _: std::path::PathBuf,
         _: bool,
+    ) -> BoxFuture<'a, Result<Vec<String>, FilesError>> {
+        match *self {}
+    }
+    /// Names what restoring git's history would bring back.
+    pub fn lost_history<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a SessionId,
+        _: u32,
     ) -> BoxFuture<'a, Result<Vec<String>, FilesError>> {
         match *self {}
     }

@@ -5,6 +5,7 @@
 
 use super::pack::{CheckpointRoot, Pack};
 use super::{Bounds, Store, diff, hash, now};
+use crate::git_history;
 use dunnock_proto::{Hash, SessionId, Tree};
 use std::collections::HashSet;
 use std::io;
@@ -23,6 +24,7 @@ pub(crate) fn stores(base: &Path) -> Vec<(PathBuf, u64, SystemTime)> {
 /// Shrinks all stores to the limit: the least recently used goes first, the one in use last.
 /// What cannot be done now is done next time.
 pub(crate) fn within(base: &Path, bounds: Bounds, mine: &mut Store) {
+    git_history::collect(&mine.dir, bounds.bytes, bounds.age);
     let unused = |used: SystemTime| used.elapsed().unwrap_or_default();
     let mut all = stores(base);
     all.retain(|(dir, _, used)| {
@@ -87,6 +89,7 @@ fn shrink(dir: &Path, target: u64, bounds: Bounds, least: usize) -> io::Result<u
 /// Removes every state of a session, and contents that only those states used.
 pub(crate) fn forget(base: &Path, session: &SessionId) -> io::Result<()> {
     for (dir, ..) in stores(base) {
+        git_history::forget(&dir, session)?;
         let locked = Pack::lock(&dir)?;
         let mut pack = Pack::open(&dir, &locked)?;
         let (gone, kept): (Vec<CheckpointRoot>, Vec<CheckpointRoot>) =

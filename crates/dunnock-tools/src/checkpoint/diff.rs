@@ -1,6 +1,6 @@
 //! What differs between two states.
 
-use super::object::{Node, TreeEntry, decode};
+use super::object::{Node, TreeEntry, are_same, decode};
 use super::pack::Pack;
 use dunnock_proto::Hash;
 use std::collections::{BTreeMap, HashSet};
@@ -19,7 +19,7 @@ pub(crate) struct NodeChange {
 /// By path, parents before their contents.
 pub(crate) type Changes = BTreeMap<PathBuf, NodeChange>;
 
-/// Every path that differs. A folder is listed if it is new, gone or has a different mode, not for
+/// Every path that differs. A folder is listed if it is new, gone or has a different mode or attributes, not for
 /// changes inside it.
 pub(crate) fn diff(pack: &mut Pack, before: &Hash, after: &Hash) -> io::Result<Changes> {
     let mut changes = Changes::new();
@@ -63,13 +63,16 @@ fn folders(
         names.entry(entry.name).or_default().1 = Some(entry.node);
     }
     for (name, (before, after)) in names {
-        if before == after {
+        if are_same(before.as_ref(), after.as_ref()) {
             continue;
         }
         let path = path.join(OsStr::from_bytes(&name));
         folders(pack, folder(before.as_ref()), folder(after.as_ref()), &path, changes)?;
         let inside_only = match (&before, &after) {
-            (Some(Node::Folder { mode: a, .. }), Some(Node::Folder { mode: b, .. })) => a == b,
+            (
+                Some(Node::Folder { mode, attributes, .. }),
+                Some(Node::Folder { mode: m, attributes: a, .. }),
+            ) => mode == m && attributes == a,
             _ => false,
         };
         if !inside_only {
@@ -92,6 +95,12 @@ pub(crate) fn reach(
             continue;
         }
         for entry in decode(&pack.get(&folder)?)? {
+            if let Node::File { attributes: Some(hash), .. }
+            | Node::Folder { attributes: Some(hash), .. } = entry.node
+                && !known.contains(&hash)
+            {
+                new.insert(hash);
+            }
             match entry.node {
                 Node::Folder { hash, .. } => open.push(hash),
                 Node::File { hash, .. } if !known.contains(&hash) => {

@@ -1,13 +1,14 @@
 //! Files that leave the store: a copy in a temporary folder, and states that are exported to
 //! another machine.
 
-use super::diff::all;
+use super::diff::{Changes, all};
 use super::object::{NameOnly, Node, TreeEntry, decode, encode};
 use super::pack::{CheckpointRoot, Pack};
 use super::{CheckpointStore, Open, hash, now, restore, shown, tree};
 use crate::diff_view::{ExportFilter, PackedTrees};
 use dunnock_ports::{BoxFuture, FilesError, WorkspaceCopy};
 use dunnock_proto::{Hash, SessionId, Tree};
+use dunnock_sandbox::{REPOSITORY, is_repository};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -110,11 +111,15 @@ impl Open<'_> {
         // An imported state must not say who else may write, or set a program to run as another
         // user.
         for change in everything.values_mut().filter(|_| strange) {
-            if let Some(Node::File { mode, .. } | Node::Folder { mode, .. }) = &mut change.after {
+            if let Some(
+                Node::File { mode, attributes, .. } | Node::Folder { mode, attributes, .. },
+            ) = &mut change.after
+            {
                 *mode &= 0o755;
+                *attributes = None;
             }
         }
-        let failed = restore::restore(self.pack, into, &everything, |_| None, false)?;
+        let failed = restore::restore(self.pack, into, &everything, |_| None, false)?.failed;
         if let Some((path, why)) = failed.first() {
             return Err(io::Error::other(format!("{}: {why}", shown(path))));
         }
@@ -158,7 +163,21 @@ impl CheckpointStore {
         })
     }
 
-    /// Imports states that were packed elsewhere, for a session.
+    /// Whether states that were packed elsewhere may be imported: each has at most this many bytes
+    /// when its files are written.
+    ///
+    /// # Errors
+    /// If a state is incomplete or too large.
+    pub fn check_import(
+        &self,
+        objects: &[Vec<u8>],
+        trees: &[Tree],
+        most_bytes: u64,
+    ) -> Result<(), FilesError> {
+        check_extent(objects, trees, most_bytes).map_err(FilesError::failed)
+    }
+
+    /// Imports states that were packed elsewhere and passed [`Self::check_import`], for a session.
     pub fn unpack<'a>(
         &'a self,
         workspace: &'a str,
@@ -167,13 +186,6 @@ impl CheckpointStore {
         trees: Vec<Tree>,
     ) -> BoxFuture<'a, Result<(), FilesError>> {
         self.with(workspace, move |open| {
-            let folders: HashMap<Hash, &[u8]> =
-                objects.iter().map(|bytes| (Hash::of(bytes), bytes.as_slice())).collect();
-            for name in &trees {
-                // A few folders that refer to each other can expand to more files than any disk can
-                // hold.
-                count(&folders, &hash(name)?, 0, &mut MOST_NAMES.clone())?;
-            }
             for bytes in &objects {
                 open.pack.put(bytes)?;
             }
@@ -188,9 +200,9 @@ impl CheckpointStore {
                 let bad = everything.iter().find(|(path, change)| {
                     !matches!(change.after, Some(Node::Left { .. }) | None) && path.iter().any(own)
                 });
-                if let Some((path, _)) = bad {
-                    let why =
-                        format!("it contains {}, which an import may not contain", shown(path));
+                let bad = bad.map(|(path, _)| shown(path)).or_else(|| repository_in(&everything));
+                if let Some(path) = bad {
+                    let why = format!("it contains {path}, which an import may not contain");
                     return Err(io::Error::other(why));
                 }
                 open.pack.root(CheckpointRoot {
@@ -215,32 +227,99 @@ impl CheckpointStore {
     }
 }
 
+/// A folder of a state that git takes for a repository.
+fn repository_in(everything: &Changes) -> Option<String> {
+    let mut names: BTreeMap<&Path, Vec<&str>> = BTreeMap::new();
+    let there = everything.iter().filter(|(_, change)| change.after.is_some());
+    for path in there.flat_map(|(path, _)| path.ancestors()) {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { continue };
+        if let Some(known) = REPOSITORY.iter().find(|known| name.eq_ignore_ascii_case(known)) {
+            names.entry(folder).or_default().push(known);
+        }
+    }
+    let found = names.into_iter().find(|(_, names)| is_repository(|name| names.contains(&name)));
+    found.map(|(folder, _)| format!("a git repository ({})", shown(folder)))
+}
+
 /// Maximum names in an imported state.
-const MOST_NAMES: usize = 2_000_000;
+const MOST_NAMES: u64 = 2_000_000;
 /// Maximum folder depth.
 const DEEPEST: usize = 200;
 
-fn count(
-    folders: &HashMap<Hash, &[u8]>,
-    top: &Hash,
-    depth: usize,
-    left: &mut usize,
-) -> io::Result<()> {
-    let bad = |why: &str| Err(io::Error::other(why.to_owned()));
-    let Some(bytes) = folders.get(top) else { return bad("one of its folders is missing") };
-    if depth > DEEPEST {
-        return bad("its folders are nested too deep");
-    }
-    for entry in decode(bytes)? {
-        match left.checked_sub(1) {
-            Some(less) => *left = less,
-            None => return bad("it has too many files"),
-        }
-        if let Node::Folder { hash, .. } = &entry.node {
-            count(folders, hash, depth + 1, left)?;
+/// How much a folder expands to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Extent {
+    names: u64,
+    bytes: u64,
+    /// How deep its folders are nested.
+    height: usize,
+}
+
+/// Checks that no state is too large. A few objects that are named many times can expand to more
+/// than any disk can hold.
+fn check_extent(objects: &[Vec<u8>], trees: &[Tree], most_bytes: u64) -> io::Result<()> {
+    let objects: HashMap<Hash, &[u8]> =
+        objects.iter().map(|bytes| (Hash::of(bytes), bytes.as_slice())).collect();
+    let mut known = HashMap::new();
+    for name in trees {
+        let extent = extent(&objects, &hash(name)?, 0, &mut known)?;
+        if extent.bytes > most_bytes {
+            return Err(io::Error::other(format!(
+                "its files have {} MB, more than the limit of {} MB; to import them all the \
+                 same, use --max-mb",
+                extent.bytes.div_ceil(1 << 20),
+                most_bytes >> 20
+            )));
         }
     }
     Ok(())
+}
+
+fn extent(
+    objects: &HashMap<Hash, &[u8]>,
+    top: &Hash,
+    depth: usize,
+    known: &mut HashMap<Hash, Extent>,
+) -> io::Result<Extent> {
+    let bad = |why: &str| Err(io::Error::other(why.to_owned()));
+    let whole = match known.get(top) {
+        Some(known) => *known,
+        None => {
+            let Some(bytes) = objects.get(top) else { return bad("one of its folders is missing") };
+            if depth > DEEPEST {
+                return bad("its folders are nested too deep");
+            }
+            let mut whole = Extent::default();
+            for entry in decode(bytes)? {
+                whole.names += 1;
+                match &entry.node {
+                    Node::Folder { hash, .. } => {
+                        let below = extent(objects, hash, depth + 1, known)?;
+                        whole.names = whole.names.saturating_add(below.names);
+                        whole.bytes = whole.bytes.saturating_add(below.bytes);
+                        whole.height = whole.height.max(below.height + 1);
+                    }
+                    // What counts is the content, not the size that the folder gives.
+                    Node::File { hash, .. } => match objects.get(hash) {
+                        Some(content) => {
+                            whole.bytes = whole.bytes.saturating_add(content.len() as u64);
+                        }
+                        None => return bad("one of its files is missing"),
+                    },
+                    Node::Link { .. } | Node::Left { .. } => {}
+                }
+            }
+            known.insert(*top, whole);
+            whole
+        }
+    };
+    if whole.names > MOST_NAMES {
+        return bad("it has too many files");
+    }
+    if depth + whole.height > DEEPEST {
+        return bad("its folders are nested too deep");
+    }
+    Ok(whole)
 }
 
 /// Collects objects for export.
@@ -263,8 +342,13 @@ impl Bag<'_> {
             let below =
                 path.join(std::ffi::OsStr::new(std::str::from_utf8(&entry.name).unwrap_or("?")));
             match &mut entry.node {
-                Node::Folder { hash, .. } => *hash = self.folder(hash, &below)?,
-                Node::File { hash, size, .. } => {
+                Node::Folder { hash, attributes, .. } => {
+                    *hash = self.folder(hash, &below)?;
+                    *attributes = None;
+                }
+                Node::File { hash, size, attributes, linked, .. } => {
+                    // They say nothing elsewhere.
+                    (*attributes, *linked) = (None, false);
                     let known = self.known.get(&(*hash, below.clone())).copied();
                     let new = match known {
                         Some(new) => new,

@@ -15,6 +15,7 @@ mod restore;
 mod scan;
 
 use crate::diff_view::{DiffView, Preview};
+use crate::git_history;
 use diff::{Changes, NodeChange, diff};
 use dunnock_core::Window;
 use dunnock_ports::{
@@ -113,7 +114,20 @@ impl CheckpointStore {
     /// Bytes stored, over all workspaces.
     #[must_use]
     pub fn size(&self) -> u64 {
-        collect::stores(&self.base).iter().map(|(_, size, _)| size).sum()
+        let size = |dir: &Path, files: u64| files + git_history::size(dir);
+        collect::stores(&self.base).iter().map(|(dir, files, _)| size(dir, *files)).sum()
+    }
+
+    /// Names what restoring git's history would bring back: what this session's calls lost after a
+    /// step.
+    pub fn lost_history<'a>(
+        &'a self,
+        workspace: &'a str,
+        session: &'a SessionId,
+        step: u32,
+    ) -> BoxFuture<'a, Result<Vec<String>, FilesError>> {
+        let session = session.clone();
+        self.with(workspace, move |open| Ok(git_history::lost(open.dir, open.root, &session, step)))
     }
 
     fn store(&self, workspace: &str) -> io::Result<Arc<Mutex<Store>>> {
@@ -122,8 +136,7 @@ impl CheckpointStore {
         if let Some(store) = stores.get(&root) {
             return Ok(store.clone());
         }
-        let name = Hash::of(root.as_os_str().as_encoded_bytes()).to_string();
-        let dir = self.base.join(name.get(..32).unwrap_or(&name));
+        let dir = git_history::store_folder(&self.base, &root);
         dunnock_private::create_folder(&dir)?;
         let own = self
             .own
@@ -202,6 +215,9 @@ impl CheckpointStore {
                 kept: names(&plan.kept),
                 large: names(&plan.large),
                 lost: names(&plan.lost),
+                history: way.undone_after.map_or_else(Vec::new, |step| {
+                    git_history::lost(open.dir, open.root, &way.session, step)
+                }),
                 changes,
             })
         })
@@ -229,13 +245,15 @@ struct PendingRestore {
     ours: Vec<Window>,
     theirs: Vec<Window>,
     force: bool,
+    undone_after: Option<u32>,
 }
 
 impl PendingRestore {
     fn of(back: RestorePlan<'_>) -> Self {
         let (ours, theirs) = (back.ours.to_vec(), back.theirs.to_vec());
         let (session, to, from) = (back.session.clone(), back.to.clone(), back.from.clone());
-        Self { session, to, from, ours, theirs, force: back.force }
+        let (force, undone_after) = (back.force, back.undone_after);
+        Self { session, to, from, ours, theirs, force, undone_after }
     }
 }
 
@@ -359,7 +377,7 @@ impl Open<'_> {
             return Err(error);
         }
         self.sync()?;
-        let note = if say { self.note(top) } else { None };
+        let note = if say { self.note(session, top) } else { None };
         if let Some(seen) = self.seen.as_ref()
             && (*self.unsaved > 64.max(seen.files() / 50) || !self.dir.join("index").exists())
         {
@@ -370,8 +388,9 @@ impl Open<'_> {
     }
 
     /// What is not saved and was not reported before, and which of it has changed since.
-    fn note(&mut self, top: Hash) -> Option<String> {
+    fn note(&mut self, session: &SessionId, top: Hash) -> Option<String> {
         let mut said = Vec::new();
+        said.extend(git_history::unreported(self.dir, session));
         if std::mem::take(&mut self.pack.put_aside) {
             let aside = self.dir.join("objects.damaged");
             said.push(format!(
@@ -466,12 +485,29 @@ impl Open<'_> {
         plan.adjust(late, way.force);
         let mut notes = plan.notes();
         let seen = self.seen.as_ref();
-        let failed =
+        let restore::Missing { failed, unlinked } =
             restore::restore(self.pack, self.root, &plan.changes, |path| seen?.stamp(path), true)?;
+        let partial = plan.partial || !failed.is_empty() || !unlinked.is_empty();
+        if !unlinked.is_empty() {
+            let some: Vec<String> = unlinked.iter().take(10).map(|path| shown(path)).collect();
+            let more = unlinked.len().saturating_sub(10);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let what = "restored as files of their own, no longer as hard links";
+            notes.push(format!("{what}: {}{more}", some.join(", ")));
+        }
         if !failed.is_empty() {
             let some: Vec<String> =
                 failed.iter().take(10).map(|(p, why)| format!("{}: {why}", shown(p))).collect();
             notes.push(format!("could not be restored: {}", some.join("; ")));
+        }
+        if let Some(step) = way.undone_after {
+            let history = git_history::restore(self.dir, self.root, &way.session, step);
+            if !history.restored.is_empty() {
+                notes.push(format!("restored in git: {}", history.restored.join(", ")));
+            }
+            if !history.failed.is_empty() {
+                notes.push(format!("git history not restored: {}", history.failed.join("; ")));
+            }
         }
         // From here on files are changed, whatever else fails.
         let after = match self.keep(&way.session, false) {
@@ -485,7 +521,8 @@ impl Open<'_> {
             }
         };
         *self.last = hash(&after).ok();
-        Ok(Restored { tree: after, note: (!notes.is_empty()).then(|| notes.join(". ")) })
+        let note = (!notes.is_empty()).then(|| notes.join(". "));
+        Ok(Restored { tree: after, note, partial })
     }
 
     /// Whether two states differ in anything that git does not ignore: only that can matter to a
@@ -571,22 +608,32 @@ fn differs(pack: &mut Pack, changes: &Changes, mut left: u64) -> io::Result<Vec<
         if own(&change.before) || own(&change.after) {
             continue;
         }
-        let how = match (&change.before, &change.after) {
-            (_, Some(Node::Left { .. })) | (Some(Node::Left { .. }), _) => "not saved",
-            (None, Some(Node::Folder { .. })) => "folder added",
-            (Some(Node::Folder { .. }), None) => "folder deleted",
-            (None, _) => "added",
-            (_, None) => "deleted",
-            (Some(Node::File { hash: a, .. }), Some(Node::File { hash: b, .. })) if a == b => {
-                "mode"
-            }
-            (Some(Node::Folder { .. }), Some(Node::Folder { .. })) => "mode",
-            (Some(Node::File { .. }), Some(Node::File { .. }))
-            | (Some(Node::Link { .. }), Some(Node::Link { .. })) => "changed",
-            (Some(_), Some(Node::File { .. })) => "now a file",
-            (Some(_), Some(Node::Link { .. })) => "now a link",
-            (Some(_), Some(Node::Folder { .. })) => "now a folder",
-        };
+        let how =
+            match (&change.before, &change.after) {
+                (_, Some(Node::Left { .. })) | (Some(Node::Left { .. }), _) => "not saved",
+                (None, Some(Node::Folder { .. })) => "folder added",
+                (Some(Node::Folder { .. }), None) => "folder deleted",
+                (None, _) => "added",
+                (_, None) => "deleted",
+                (
+                    Some(Node::File { hash: a, mode: m, .. }),
+                    Some(Node::File { hash: b, mode: n, .. }),
+                ) if a == b => {
+                    if m == n {
+                        "attributes"
+                    } else {
+                        "mode"
+                    }
+                }
+                (Some(Node::Folder { mode: m, .. }), Some(Node::Folder { mode: n, .. })) => {
+                    if m == n { "attributes" } else { "mode" }
+                }
+                (Some(Node::File { .. }), Some(Node::File { .. }))
+                | (Some(Node::Link { .. }), Some(Node::Link { .. })) => "changed",
+                (Some(_), Some(Node::File { .. })) => "now a file",
+                (Some(_), Some(Node::Link { .. })) => "now a link",
+                (Some(_), Some(Node::Folder { .. })) => "now a folder",
+            };
         let (before, after) = (content(&change.before)?, content(&change.after)?);
         all.push(DiffView { path: shown(path), how, before, after });
     }

@@ -62,10 +62,15 @@ pub(crate) enum Node {
         mode: u32,
         size: u64,
         hash: Hash,
+        /// Its extended attributes, if it has any.
+        attributes: Option<Hash>,
+        /// It had other names (hard links). This is only reported: it does not make a difference.
+        linked: bool,
     },
     Folder {
         mode: u32,
         hash: Hash,
+        attributes: Option<Hash>,
     },
     Link {
         target: Vec<u8>,
@@ -76,6 +81,53 @@ pub(crate) enum Node {
         size: u64,
         changed: i64,
     },
+}
+
+impl Node {
+    /// Whether there is nothing to restore between the two.
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::File { mode, size, hash, attributes, .. },
+                Self::File { mode: m, size: s, hash: h, attributes: a, .. },
+            ) => (mode, size, hash, attributes) == (m, s, h, a),
+            _ => self == other,
+        }
+    }
+}
+
+/// Whether there is nothing to restore between the two.
+pub(crate) fn are_same(a: Option<&Node>, b: Option<&Node>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a.is_same(b),
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
+    }
+}
+
+/// Encodes extended attributes, sorted by name.
+pub(crate) fn encode_attributes(all: &std::collections::BTreeMap<Vec<u8>, Vec<u8>>) -> Vec<u8> {
+    let mut out = b"attributes\n".to_vec();
+    for (name, value) in all {
+        put_bytes(&mut out, name);
+        put_bytes(&mut out, value);
+    }
+    out
+}
+
+/// Decodes extended attributes.
+pub(crate) fn decode_attributes(bytes: &[u8]) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let mut reader = Reader(bytes.strip_prefix(b"attributes\n").ok_or_else(broken)?);
+    let mut all = Vec::new();
+    while !reader.0.is_empty() {
+        let name = reader.text()?.to_vec();
+        // No other kind is ever saved, whatever the store says.
+        if !name.starts_with(b"user.") || name.contains(&0) {
+            return Err(broken());
+        }
+        all.push((name, reader.text()?.to_vec()));
+    }
+    Ok(all)
 }
 
 /// A name in a folder.
@@ -90,22 +142,29 @@ pub(crate) fn encode<'a>(entries: impl Iterator<Item = (&'a [u8], &'a Node)>) ->
     let mut out = vec![1]; // the format
     for (name, node) in entries {
         let kind = match node {
-            Node::File { .. } => b'f',
-            Node::Folder { .. } => b'd',
+            Node::File { attributes: None, linked: false, .. } => b'f',
+            Node::File { .. } => b'F',
+            Node::Folder { attributes: None, .. } => b'd',
+            Node::Folder { .. } => b'D',
             Node::Link { .. } => b'l',
             Node::Left { .. } => b'x',
         };
         out.push(kind);
         put_bytes(&mut out, name);
         match node {
-            Node::File { mode, size, hash } => {
+            Node::File { mode, size, hash, attributes, linked } => {
                 out.extend_from_slice(&mode.to_le_bytes());
                 out.extend_from_slice(&size.to_le_bytes());
                 out.extend_from_slice(&hash.0);
+                if kind == b'F' {
+                    out.push(u8::from(*linked));
+                    out.extend_from_slice(&attributes.unwrap_or(Hash::ZERO).0);
+                }
             }
-            Node::Folder { mode, hash } => {
+            Node::Folder { mode, hash, attributes } => {
                 out.extend_from_slice(&mode.to_le_bytes());
                 out.extend_from_slice(&hash.0);
+                out.extend(attributes.iter().flat_map(|hash| hash.0));
             }
             Node::Link { target } => put_bytes(&mut out, target),
             Node::Left { why, size, changed } => {
@@ -181,8 +240,20 @@ pub(crate) fn decode(bytes: &[u8]) -> io::Result<Vec<TreeEntry>> {
             return Err(broken());
         }
         let node = match kind {
-            b'f' => Node::File { mode: reader.u32()?, size: reader.u64()?, hash: reader.hash()? },
-            b'd' => Node::Folder { mode: reader.u32()?, hash: reader.hash()? },
+            b'f' | b'F' => {
+                let (mode, size, hash) = (reader.u32()?, reader.u64()?, reader.hash()?);
+                let (linked, attributes) = match kind {
+                    b'F' => (reader.u8()? != 0, Some(reader.hash()?)),
+                    _ => (false, None),
+                };
+                let attributes = attributes.filter(|hash| *hash != Hash::ZERO);
+                Node::File { mode, size, hash, attributes, linked }
+            }
+            b'd' | b'D' => {
+                let (mode, hash) = (reader.u32()?, reader.hash()?);
+                let attributes = (kind == b'D').then(|| reader.hash()).transpose()?;
+                Node::Folder { mode, hash, attributes }
+            }
             b'l' => Node::Link { target: reader.text()?.to_vec() },
             b'x' => {
                 let why =
@@ -205,11 +276,17 @@ mod tests {
         let entries = [
             TreeEntry {
                 name: b"a".to_vec(),
-                node: Node::File { mode: 0o4755, size: 7, hash: Hash::of(b"x") },
+                node: Node::File {
+                    mode: 0o4755,
+                    size: 7,
+                    hash: Hash::of(b"x"),
+                    attributes: Some(Hash::of(b"a")),
+                    linked: true,
+                },
             },
             TreeEntry {
                 name: vec![0xff, 0x0a],
-                node: Node::Folder { mode: 0o1777, hash: Hash::of(b"y") },
+                node: Node::Folder { mode: 0o1777, hash: Hash::of(b"y"), attributes: None },
             },
             TreeEntry { name: b"l".to_vec(), node: Node::Link { target: b"../nowhere".to_vec() } },
             TreeEntry {

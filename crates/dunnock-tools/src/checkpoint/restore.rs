@@ -5,9 +5,9 @@
 //! Invariant: nothing is written through a link; folders are opened one inside the other.
 
 use super::diff::{Changes, NodeChange};
-use super::object::{NameOnly, Node};
+use super::object::{NameOnly, Node, are_same, decode_attributes};
 use super::pack::Pack;
-use super::scan::{Stamp, number, open_root};
+use super::scan::{Stamp, number, open_root, user_attributes};
 use dunnock_core::failpoint;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use std::collections::BTreeMap;
@@ -22,6 +22,14 @@ use std::path::{Path, PathBuf};
 
 /// What could not be restored, and why.
 pub(crate) type Failed = Vec<(PathBuf, String)>;
+
+/// What a restore did not bring back.
+#[derive(Debug, Default)]
+pub(crate) struct Missing {
+    pub(crate) failed: Failed,
+    /// Files that had other names (hard links) and are files of their own now.
+    pub(crate) unlinked: Vec<PathBuf>,
+}
 
 pub(crate) struct Restore<'a> {
     pack: &'a mut Pack,
@@ -41,7 +49,7 @@ pub(crate) fn restore(
     changes: &Changes,
     stamp: impl Fn(&Path) -> Option<Stamp>,
     lasting: bool,
-) -> io::Result<Failed> {
+) -> io::Result<Missing> {
     let root = open_root(root)?;
     let stamps = changes.keys().filter_map(|path| Some((path.clone(), stamp(path)?))).collect();
     let mut work =
@@ -63,10 +71,15 @@ pub(crate) fn restore(
         }
     }
     failpoint::hit("restore.folders", "");
+    let mut unlinked = Vec::new();
     for (path, change) in changes {
         let done = match &change.after {
-            Some(Node::File { mode, hash, .. }) => {
-                work.file(path, hash, *mode, change.before.is_none())
+            Some(Node::File { mode, hash, attributes, linked, .. }) => {
+                if *linked {
+                    unlinked.push(path.clone());
+                }
+                let about = FileAbout { mode: *mode, attributes: attributes.as_ref() };
+                work.file(path, hash, about, change.before.is_none())
             }
             Some(Node::Link { target }) => work.link(path, target, change.before.is_none()),
             Some(Node::Folder { .. } | Node::Left { .. }) | None => continue,
@@ -74,6 +87,18 @@ pub(crate) fn restore(
         work.note(path, done);
     }
     failpoint::hit("restore.files", "");
+    for (path, change) in changes {
+        if let Some(Node::Folder { attributes, .. }) = &change.after {
+            let before = match &change.before {
+                Some(Node::Folder { attributes, .. }) => *attributes,
+                _ => None,
+            };
+            if before != *attributes {
+                let done = work.folder_attributes(path, attributes.as_ref());
+                work.note(path, done);
+            }
+        }
+    }
     let mut modes = std::mem::take(&mut work.relaxed);
     for (path, change) in changes {
         if let Some(Node::Folder { mode, .. }) = change.after {
@@ -95,7 +120,13 @@ pub(crate) fn restore(
     }
     #[cfg(not(target_os = "linux"))]
     let _ = lasting;
-    Ok(work.failed)
+    Ok(Missing { failed: work.failed, unlinked })
+}
+
+/// What a file has besides its content.
+struct FileAbout<'a> {
+    mode: u32,
+    attributes: Option<&'a dunnock_proto::Hash>,
 }
 
 impl Restore<'_> {
@@ -187,7 +218,7 @@ impl Restore<'_> {
         &mut self,
         path: &Path,
         hash: &dunnock_proto::Hash,
-        mode: u32,
+        about: FileAbout<'_>,
         new: bool,
     ) -> io::Result<()> {
         let (dir, name) = self.place(path)?;
@@ -198,7 +229,11 @@ impl Restore<'_> {
             let mut file: File =
                 rustix::fs::openat(&dir, &part, flags, Mode::from_raw_mode(0o600))?.into();
             self.pack.copy(hash, &mut file)?;
-            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+            // A read-only file takes no attributes.
+            for (name, value) in self.attributes(about.attributes)? {
+                set_attribute(&file, &name, &value)?;
+            }
+            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(about.mode))?;
             failpoint::hit("restore.file", "");
             self.unchanged(&dir, path)?;
             place(&dir, &part, name, new)
@@ -221,9 +256,61 @@ impl Restore<'_> {
         done
     }
 
+    /// Saved extended attributes.
+    fn attributes(
+        &mut self,
+        saved: Option<&dunnock_proto::Hash>,
+    ) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+        match saved {
+            Some(hash) => decode_attributes(&self.pack.get(hash)?),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Gives a folder exactly these extended attributes.
+    fn folder_attributes(
+        &mut self,
+        path: &Path,
+        saved: Option<&dunnock_proto::Hash>,
+    ) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let (dir, name) = self.place(path)?;
+        let folder = rustix::fs::openat(&dir, name, flags, Mode::empty())?;
+        let wanted = self.attributes(saved)?;
+        for name in user_attributes(&folder).keys() {
+            if !wanted.iter().any(|(known, _)| known == name) {
+                remove_attribute(&folder, name)?;
+            }
+        }
+        wanted.iter().try_for_each(|(name, value)| set_attribute(&folder, name, value))
+    }
+
     fn mode(&self, path: &Path, mode: u32) -> io::Result<()> {
         set_mode(&self.enter(path)?, mode)
     }
+}
+
+#[cfg(target_os = "linux")]
+fn set_attribute(file: impl std::os::fd::AsFd, name: &[u8], value: &[u8]) -> io::Result<()> {
+    rustix::fs::fsetxattr(file, name, value, rustix::fs::XattrFlags::empty()).map_err(|error| {
+        let name = String::from_utf8_lossy(name).into_owned();
+        io::Error::other(format!("its extended attribute {name}: {error}"))
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn remove_attribute(file: impl std::os::fd::AsFd, name: &[u8]) -> io::Result<()> {
+    Ok(rustix::fs::fremovexattr(file, name)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn set_attribute(_: impl std::os::fd::AsFd, _: &[u8], _: &[u8]) -> io::Result<()> {
+    Err(io::Error::other("extended attributes are not supported on this system yet"))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn remove_attribute(_: impl std::os::fd::AsFd, _: &[u8]) -> io::Result<()> {
+    Ok(())
 }
 
 /// Renames into place. A new path must not exist yet: another program may have just created it.
@@ -295,6 +382,8 @@ pub(crate) struct Plan {
     pub(crate) dropped: Vec<PathBuf>,
     /// Readable then but not now, with the mode it had.
     locked: Vec<(PathBuf, u32)>,
+    /// Some of what this session changed stays as it is or does not come back.
+    pub(crate) partial: bool,
 }
 
 /// Splits the differences between now and then into what this session changed and what others did.
@@ -313,12 +402,16 @@ pub(crate) fn plan(all: Changes, ours: &Changes, theirs: &Changes, force: bool) 
         match (&change.before, &change.after) {
             (before, after) if own(before) || own(after) => {}
             _ if inside => {}
-            (_, Some(Node::Left { .. })) if meant => plan.lost.push(path),
+            (_, Some(Node::Left { .. })) if meant => {
+                plan.partial = true;
+                plan.lost.push(path);
+            }
             (
                 Some(Node::Left { why: NameOnly::Unreadable, .. }),
                 Some(Node::File { mode, .. } | Node::Folder { mode, .. }),
             ) if meant => {
                 plan.locked.push((path.clone(), *mode));
+                plan.partial = true;
                 plan.large.push(path);
             }
             (
@@ -328,9 +421,16 @@ pub(crate) fn plan(all: Changes, ours: &Changes, theirs: &Changes, force: bool) 
                 plan.dropped.push(path.clone());
                 plan.changes.insert(path, change);
             }
-            (Some(Node::Left { .. }), _) if meant => plan.large.push(path),
+            (Some(Node::Left { why, .. }), _) if meant => {
+                // What programs can build again may stay.
+                plan.partial |= *why != NameOnly::Build;
+                plan.large.push(path);
+            }
             _ if meant => drop(plan.changes.insert(path, change)),
-            _ => plan.kept.push(path),
+            _ => {
+                plan.partial |= ours.contains_key(&path);
+                plan.kept.push(path);
+            }
         }
     }
     plan.spare_folders();
@@ -364,14 +464,16 @@ impl Plan {
             let closed = matches!(since.after, Some(Node::Left { .. }));
             if closed && !force {
                 self.changes.retain(|p, _| !p.starts_with(&path));
+                self.partial = true;
                 self.kept.push(path);
                 continue;
             }
             let Some(change) = self.changes.get(&path) else { continue };
-            if since.after == change.after {
+            if are_same(since.after.as_ref(), change.after.as_ref()) {
                 self.changes.remove(&path);
             } else if !force && !matches!(since.after, None | Some(Node::Folder { .. })) {
                 self.changes.remove(&path);
+                self.partial = true;
                 self.kept.push(path);
             }
         }
@@ -433,7 +535,8 @@ mod tests {
         std::fs::create_dir(&store).unwrap();
         let mut pack = Pack::open(&store, &Pack::lock(&store).unwrap()).unwrap();
         let hash = pack.put(b"old").unwrap();
-        let file = |size| Some(Node::File { mode: 0o644, size, hash });
+        let file =
+            |size| Some(Node::File { mode: 0o644, size, hash, attributes: None, linked: false });
         std::fs::write(root.join("a"), "seen").unwrap();
         let seen = Stamp::of(&rustix::fs::stat(root.join("a")).unwrap());
         let changes =
@@ -441,12 +544,12 @@ mod tests {
         std::fs::write(root.join("a"), "saved just now").unwrap();
         let failed = restore(&mut pack, &root, &changes, |_| Some(seen), true).unwrap();
         assert_eq!(
-            failed,
+            failed.failed,
             [(PathBuf::from("a"), "another program changed it just now".to_owned())]
         );
         assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "saved just now");
         let now = Stamp::of(&rustix::fs::stat(root.join("a")).unwrap());
-        assert_eq!(restore(&mut pack, &root, &changes, |_| Some(now), true).unwrap(), []);
+        assert_eq!(restore(&mut pack, &root, &changes, |_| Some(now), true).unwrap().failed, []);
         assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "old");
     }
 }

@@ -6,11 +6,11 @@
 //! scan leads nowhere.
 
 use super::ignored::Ignored;
-use super::object::{NameOnly, Node, Reader, broken, encode};
+use super::object::{NameOnly, Node, Reader, broken, encode, encode_attributes};
 use super::pack::{Pack, Put};
 use dunnock_proto::Hash;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io;
@@ -321,10 +321,11 @@ impl<'a> Scan<'a> {
             seen => seen?,
         };
         match seen.hash {
-            Some(hash) => made(
-                Node::Folder { mode: number::<_, u32>(stat.st_mode) & 0o7777, hash },
-                Some(Box::new(seen)),
-            ),
+            Some(hash) => {
+                let attributes = self.attributes(&inner)?;
+                let mode = number::<_, u32>(stat.st_mode) & 0o7777;
+                made(Node::Folder { mode, hash, attributes }, Some(Box::new(seen)))
+            }
             None => made(left(NameOnly::Build), None),
         }
     }
@@ -359,7 +360,9 @@ impl<'a> Scan<'a> {
             Put::TooMuch => return Ok(Some((left(NameOnly::Large), Known::default()))),
             Put::Unreadable => return Ok(Some((left(NameOnly::Unreadable), Known::default()))),
         };
+        let attributes = self.attributes(&file)?;
         let after = rustix::fs::fstat(&file)?;
+        let linked = after.st_nlink > 1;
         let changed = nanos(after.st_ctime, after.st_ctime_nsec);
         // It changed while it was read, or so recently that the next change may have the same time:
         // read it again next time.
@@ -367,8 +370,50 @@ impl<'a> Scan<'a> {
             known.changed = 0;
         }
         let mode = known.mode & 0o7777;
-        Ok(Some((Node::File { mode, size, hash }, known)))
+        Ok(Some((Node::File { mode, size, hash, attributes, linked }, known)))
     }
+
+    /// Saves the extended attributes of a file or folder that belong to its user.
+    fn attributes(&mut self, file: impl AsFd) -> io::Result<Option<Hash>> {
+        let all = user_attributes(file);
+        if all.is_empty() { Ok(None) } else { self.pack.put(&encode_attributes(&all)).map(Some) }
+    }
+}
+
+/// The extended attributes that belong to the user, `user.*`. What cannot be read does not exist.
+#[cfg(target_os = "linux")]
+pub(crate) fn user_attributes(file: impl AsFd) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let file = file.as_fd();
+    let names = filled(|buffer| rustix::fs::flistxattr(file, buffer)).unwrap_or_default();
+    let names = names.split(|byte| *byte == 0).filter(|name| name.starts_with(b"user."));
+    names
+        .filter_map(|name| {
+            let value = filled(|buffer| rustix::fs::fgetxattr(file, name, buffer))?;
+            Some((name.to_vec(), value))
+        })
+        .collect()
+}
+
+/// What a call writes into a buffer that is large enough; the kernel's own limit is 64 KB.
+#[cfg(target_os = "linux")]
+fn filled(read: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> Option<Vec<u8>> {
+    for size in [256, 64 << 10] {
+        let mut buffer = vec![0; size];
+        match read(&mut buffer) {
+            Ok(length) => {
+                buffer.truncate(length);
+                return Some(buffer);
+            }
+            Err(rustix::io::Errno::RANGE) => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn user_attributes(_: impl AsFd) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    BTreeMap::new()
 }
 
 impl Seen {
@@ -400,8 +445,8 @@ impl Seen {
             self.hash = None;
         }
         for entry in &mut self.entries {
-            if let Node::File { hash, .. } = &entry.node
-                && !pack.has(hash)
+            if let Node::File { hash, attributes, .. } = &entry.node
+                && (!pack.has(hash) || attributes.is_some_and(|hash| !pack.has(&hash)))
             {
                 entry.known = Known::default();
             }

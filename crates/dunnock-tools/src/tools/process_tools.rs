@@ -3,7 +3,7 @@
 
 use crate::child::Input;
 use crate::processes::Process;
-use crate::tool::{Example, Tool, ToolContext, ToolOutput};
+use crate::tool::{Example, Tool, ToolContext, ToolOutput, ToolStatus};
 use crate::tools::shell::{Line, line_schema};
 use dunnock_proto::{Class, Form, Piece, Recovery, ToolView};
 use schemars::JsonSchema;
@@ -80,9 +80,19 @@ const NONE: Example = Example {
 
 fn said(result: Result<(Arc<Process>, &str), String>, context: &ToolContext) -> ToolOutput {
     let text = result.map(|(process, first)| {
-        format!("{first}{}", process.read(context.limits.output_lines, context.limits.output_bytes))
+        let read = process.read(context.limits.output_lines, context.limits.output_bytes);
+        let lost = context.lost_history();
+        let lost = if lost.is_empty() { lost } else { format!("\n{lost}") };
+        format!("{first}{read}{lost}")
     });
     text.into()
+}
+
+/// The same for a call that acts on the process: if its launcher died, the outcome is unknown.
+fn acted(result: Result<(Arc<Process>, &str), String>, context: &ToolContext) -> ToolOutput {
+    let lost = result.as_ref().is_ok_and(|(process, _)| process.lost());
+    let output = said(result, context);
+    if lost { ToolOutput { end: ToolStatus::Unknown, ..output } } else { output }
 }
 
 /// The number of a process.
@@ -125,7 +135,7 @@ impl Tool for ProcessStart {
             // printing it.
             process.end(AT_ONCE).await;
         }
-        said(started.map(|process| (process, first.as_str())), &context)
+        acted(started.map(|process| (process, first.as_str())), &context)
     }
 }
 
@@ -174,7 +184,7 @@ impl Tool for ProcessWrite {
             },
             Err(error) => Err(error),
         };
-        said(written.map(|process| (process, "")), &context)
+        acted(written.map(|process| (process, "")), &context)
     }
 }
 

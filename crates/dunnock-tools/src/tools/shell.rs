@@ -145,6 +145,10 @@ impl Tool for ShellCommand {
             .min(context.limits.command_most);
         program.apart = self.apart;
         #[cfg(target_os = "linux")]
+        {
+            program.checkout = dunnock_core::policy::replaces_files(&command);
+        }
+        #[cfg(target_os = "linux")]
         if let Some(failed) = hooks::before_push(&context, &program, &command, most).await {
             return failed;
         }

@@ -6,11 +6,39 @@ use crate::config::keys_table::Interface;
 use crate::config::settings::Value;
 use crate::config::{load, paths};
 use crate::view::output;
+use anyhow::Context as _;
 use clap::Command;
 use serde_json::json;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+
+/// The threads that the program needs at once before its first request: for the runtime, the
+/// database, the launcher, and work that blocks.
+const THREADS: u8 = 6;
+
+/// Starts as many threads as the program needs. The runtime would panic if it could not, or wait
+/// for ever for one.
+pub(crate) fn enough_threads() -> anyhow::Result<()> {
+    let gate = Arc::new(Mutex::new(()));
+    let closed = gate.lock();
+    let start = |_| {
+        let gate = gate.clone();
+        let wait = move || drop(gate.lock());
+        std::thread::Builder::new().stack_size(64 << 10).spawn(wait)
+    };
+    let started: Result<Vec<_>, _> = (0..THREADS).map(start).collect();
+    drop(closed);
+    let threads = started.context(
+        "threads cannot be started: there are too many processes. End some programs, or raise the \
+         limit (ulimit -u)",
+    )?;
+    for thread in threads {
+        let _ = thread.join(); // its place must be free again
+    }
+    Ok(())
+}
 
 /// Keeps the user's other programs from reading our memory and environment, which contain keys.
 pub(crate) fn be_private() {

@@ -30,7 +30,8 @@ Dunnock prints the changes and makes them without asking; \"dunnock undo\" rever
                     that others changed since are
 reported and left alone, unless you use --force. Changes outside the folder, in git's own history, \
                     in ignored build folders
-and to files over 50 MB are not undone.";
+and to files over 50 MB are not undone. The exit code is 1 if something that the session changed \
+                    could not be restored.";
 
 const BRIDGE: &str = "\
 Each round is a file, 001-outbox.md. Paste it into any chat and save the answer as 001-inbox.md \
@@ -610,6 +611,9 @@ pub(crate) enum Sessions {
         /// The session is your own: keep its approval mode, checks and rules
         #[arg(long)]
         trust: bool,
+        /// Refuse files of more than this many MB in all, in any state of the folder
+        #[arg(long, value_name = "MB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+        max_mb: u64,
     },
     /// Delete a session and everything only it uses; this cannot be undone
     Delete {

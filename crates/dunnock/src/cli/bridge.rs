@@ -149,7 +149,7 @@ pub(crate) async fn copy(data: Option<PathBuf>, part: usize) -> anyhow::Result<E
     let path = Path::new(&handed.outbox).with_file_name(outbox_name(handed.step, part - 1));
     let text = std::fs::read_to_string(&path)
         .with_context(|| format!("{} cannot be read", path.display()))?;
-    crate::clipboard::to_clipboard(&text)
+    crate::clipboard::to_clipboard(&open.programs(&here), &text)
         .map_err(|why| anyhow::anyhow!("{why}. The file is {}", path.display()))?;
     output::note(&format!("copied part {part} of {parts} to the clipboard: {}", path.display()));
     Ok(ExitCode::SUCCESS)

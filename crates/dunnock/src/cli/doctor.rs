@@ -100,15 +100,33 @@ fn confined(report: &mut Report, settings: &crate::config::settings::Settings) {
     }
 }
 
+/// Folders with databases that were damaged.
+fn damaged(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("damaged-"))
+        .map(|entry| entry.path())
+        .collect();
+    found.sort();
+    found
+}
+
 async fn store(report: &mut Report, settings: &crate::config::settings::Settings) {
     let opened = match paths::data_dir(settings) {
         Ok(dir) => paths::open(&dir).await.map(|store| (dir, store)),
         Err(error) => Err(error),
     };
-    let (dir, store) = match opened {
+    let (dir, paths::OpenedStore { store, rebuilt }) = match opened {
         Ok(opened) => opened,
         Err(error) => return report.say(Sign::Bad, "sessions", &format!("{error:#}")),
     };
+    if rebuilt {
+        report.say(Sign::Bad, "sessions", "the session database was damaged; it was rebuilt");
+    }
+    for damaged in damaged(&dir) {
+        let text = format!("a damaged session database is in {}", damaged.display());
+        report.say(Sign::Note, "sessions", &text);
+    }
     let size = size_of(&dir);
     match store.list(None, u32::MAX).await {
         Ok(rows) => report.say(

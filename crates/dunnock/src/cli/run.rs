@@ -5,12 +5,13 @@ use crate::cli::{bridge, find, pictures, planner};
 use crate::compose;
 use crate::config::{load, paths};
 use crate::drive::{self, Carrying, CtrlC, Drive, Seen, View, attended};
+use crate::own_programs::OwnPrograms;
 use crate::signals::Signals;
 use crate::view::exit::usage;
 use crate::view::output;
 use anyhow::bail;
 use dunnock_core::{Phase, Status};
-use dunnock_engine::{Connection, create};
+use dunnock_engine::{Connection, FirstPrompt, create_with_prompt};
 use dunnock_proto::{Command, SessionId};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -54,7 +55,9 @@ pub(crate) async fn start(
     carrying: Carrying,
 ) -> anyhow::Result<ExitCode> {
     let bridge_folder = config.bridge.as_ref().map(|bridge| bridge.folder.clone());
-    let session = create(&open.ports, &workspace.to_string_lossy(), config).await?;
+    let first = FirstPrompt { text: task.clone(), images: pictures };
+    let folder = workspace.to_string_lossy();
+    let (session, upto) = create_with_prompt(&open.ports, &folder, config, first).await?;
     if let Some(folder) = bridge_folder {
         bridge::claim(Path::new(&folder), &session)?;
         if !flags.json {
@@ -68,11 +71,10 @@ pub(crate) async fn start(
     // JSON lines include every event, even the first.
     let seen = Seen { state: dunnock_core::State::default(), tally: seen.tally };
     let signals = Signals::new()?;
-    let images = pictures::keep(&open.ports, &session, &pictures).await?;
-    let mut connection = Connection::open(open.ports.clone(), session.clone(), 0).await?;
-    let upto = accepted(connection.send(Command::Prompt { text: task, images }).await?)?;
+    let connection = Connection::open(open.ports.clone(), session.clone(), 0).await?;
+    let programs = open.programs(workspace);
     let (ports, output, ctrl_c) = (open.ports, flags.output, CtrlC::Stops);
-    Drive { ports, session, seen, view, signals, ctrl_c, carrying, output, upto }
+    Drive { ports, programs, session, seen, view, signals, ctrl_c, carrying, output, upto }
         .go(connection)
         .await
 }
@@ -93,6 +95,11 @@ pub(crate) async fn resume(
     let open = compose::open(&settings, flags.output.as_deref()).await?;
     let session = find::session(&open, id.as_deref(), flags.cd.as_deref()).await?;
     go_on(open, &settings, session, prompt, flags, Carrying::Leaves).await
+}
+
+/// The person's own programs, beside this session.
+fn programs(open: &compose::Composed, seen: &Seen) -> OwnPrograms {
+    open.programs(Path::new(seen.state.workspace.as_deref().unwrap_or_default()))
 }
 
 /// Continues a session, for `resume` and `approve --go`.
@@ -125,6 +132,8 @@ pub(crate) async fn go_on(
         );
     }
     let (status, from) = (seen.state.status(), seen.state.seq);
+    // The session as it will be, with this call's flags.
+    let mut begins = seen.state.clone();
     let rests = seen.state.phase == Phase::Rest && seen.state.questions.is_empty();
     let over = rests && matches!(status, Status::Done | Status::Failed);
     let again =
@@ -145,16 +154,26 @@ pub(crate) async fn go_on(
         open.confine(settings, config.sandbox)?;
         compose::keepable(&config, open.ports.level, open.ports.day_budget)?;
         open.client.knows(&config.model).map_err(usage)?;
+        begins.config = config.into();
+        if let Some(lower) = open.lowered(&begins)
+            && !open.ports.ownership.is_driven(&session).await?
+        {
+            if !attended(flags.json) {
+                bail!("{lower}");
+            }
+            output::note(&format!("{lower}. Until then, every command needs approval"));
+        }
     }
     let mut view = View::new(&session, flags.json);
     let ended = over && prompt.is_none();
     let then = seen.state.owner.map_or(open.ports.level, |current| current.level);
-    view.begin(&seen.state, if ended { then } else { open.ports.level });
+    view.begin(&begins, if ended { then } else { open.ports.level });
     let now = seen.state.config.clone();
     let signals = Signals::new()?;
     let (ports, ctrl_c, output, upto) = (open.ports.clone(), CtrlC::Stops, flags.output, 0);
     let mut drive = Drive {
         ports,
+        programs: programs(&open, &seen),
         session: session.clone(),
         seen,
         view,
@@ -210,8 +229,9 @@ pub(crate) async fn attach(
     let mut view = View::new(&session, json);
     let level = seen.state.owner.map_or(open.ports.level, |current| current.level);
     view.begin(&seen.state, level);
+    let programs = programs(&open, &seen);
     let (ports, ctrl_c, carrying) = (open.ports, CtrlC::Leaves, Carrying::Waits { copy: false });
-    Drive { ports, session, seen, view, signals, ctrl_c, carrying, output: None, upto: 0 }
+    Drive { ports, programs, session, seen, view, signals, ctrl_c, carrying, output: None, upto: 0 }
         .go(connection)
         .await
 }

@@ -2,6 +2,7 @@
 
 use crate::config::{load, paths};
 use crate::host::serve_host::ServeHost;
+use crate::own_programs::OwnPrograms;
 use crate::signals::Signals;
 use crate::view::exit::usage;
 use crate::view::output;
@@ -52,6 +53,7 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: ServeOptions) -> anyhow::R
     let folder = paths::runtime_dir(&paths::data_dir(&settings)?);
     let keys = Arc::new(Keys::new(password));
     let token = Token::write(&folder, at.port(), keys.token())?;
+    let programs = OwnPrograms::new(&settings, &workspace);
     let serving = Arc::new(ServeHost::open(workspace, flags).await?);
     let log = serving.store();
     let picks = serving.clone();
@@ -78,7 +80,7 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: ServeOptions) -> anyhow::R
         (false, Some(_)) => output::line(&format!("Dunnock is running at {url}")),
     }
     if let (Some(entry), Some(how)) = (&entry, asked.web) {
-        show(entry, how, asked.json).await;
+        show(&programs, entry, how, asked.json).await;
     }
     if let Some(ip) = away {
         let where_to = if ip.is_unspecified() {
@@ -96,7 +98,7 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: ServeOptions) -> anyhow::R
     let again = async {
         match asked.web {
             Some(how) if !asked.json && in_front() => {
-                each_enter(how, &format!("{url}/#code="), &keys).await;
+                each_enter(&programs, how, &format!("{url}/#code="), &keys).await;
             }
             _ => std::future::pending().await,
         }
@@ -114,17 +116,15 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: ServeOptions) -> anyhow::R
 }
 
 /// Opens the address in a browser, or prints it.
-async fn show(entry: &str, how: Browser, json: bool) {
+async fn show(programs: &OwnPrograms, entry: &str, how: Browser, json: bool) {
     if !dunnock_serve::has_web_app() {
         output::note("this build has no web app; the page says how to build it. The API works");
     }
     let opened = match how {
         Browser::Tell => false,
         Browser::Open => {
-            let address = entry.to_owned();
-            tokio::task::spawn_blocking(move || webbrowser::open(&address).is_ok())
-                .await
-                .unwrap_or(false)
+            let (address, programs) = (entry.to_owned(), programs.clone());
+            tokio::task::spawn_blocking(move || programs.browse(&address)).await.unwrap_or(false)
         }
     };
     if json {
@@ -159,14 +159,14 @@ fn in_front() -> bool {
 }
 
 /// Shows a new link each time the user presses Enter, because each link works only once.
-async fn each_enter(how: Browser, before: &str, keys: &Keys) {
+async fn each_enter(programs: &OwnPrograms, how: Browser, before: &str, keys: &Keys) {
     let (send, mut lines) = tokio::sync::mpsc::channel(1);
     // This thread waits for input until the program exits, without delaying the exit.
     std::thread::spawn(move || {
         std::io::stdin().lines().take_while(Result::is_ok).all(|_| send.blocking_send(()).is_ok());
     });
     while lines.recv().await.is_some() {
-        show(&format!("{before}{}", keys.code()), how, false).await;
+        show(programs, &format!("{before}{}", keys.code()), how, false).await;
     }
     std::future::pending().await
 }

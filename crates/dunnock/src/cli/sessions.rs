@@ -40,7 +40,10 @@ pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Resul
         Sessions::Receipt { id, json } => {
             receipt::write(&open, &find::session(&open, id.as_deref(), None).await?, json).await
         }
-        Sessions::Verify { id, json } => verify(log, id.as_deref(), json).await,
+        Sessions::Verify { id, json } => {
+            let code = verify(log, id.as_deref(), json).await?;
+            Ok(if open.rebuilt { ExitCode::FAILURE } else { code })
+        }
         Sessions::Export { id, output, no_files, keep_secrets } => {
             let what = transfer::ExportOptions { files: !no_files, secrets: keep_secrets };
             transfer::export(&open, &find::by_prefix(log, &id).await?, output, what).await
@@ -49,7 +52,10 @@ pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Resul
             let session = find::session(&open, id.as_deref(), None).await?;
             replay::run(&mut open, &settings, &session, replay::ReplayOptions { log, json }).await
         }
-        Sessions::Import { file, into, trust } => transfer::import(&open, file, into, trust).await,
+        Sessions::Import { file, into, trust, max_mb } => {
+            let how = transfer::ImportOptions { into, trust, most_bytes: max_mb << 20 };
+            transfer::import(&open, file, how).await
+        }
         Sessions::Delete { id } => {
             transfer::delete(&open.ports, &find::by_prefix(log, &id).await?).await
         }

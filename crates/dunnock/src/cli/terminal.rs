@@ -5,6 +5,7 @@ use crate::cli::args::Flags;
 use crate::config::settings::Settings;
 use crate::config::{load, paths};
 use crate::host::tui_host::{StartWith, TuiHost};
+use crate::own_programs::OwnPrograms;
 use crate::view::output;
 use dunnock_proto::Hash;
 use dunnock_tui::{App, Environment, ExitState, Keep, Theme};
@@ -48,6 +49,7 @@ pub(crate) async fn open(
     let (tell, events) = mpsc::channel(1024);
     let (notes, heard) = mpsc::unbounded_channel();
     output::into(Some(notes));
+    let programs = OwnPrograms::new(&settings, &workspace);
     let app = App {
         asks,
         events,
@@ -57,6 +59,7 @@ pub(crate) async fn open(
         seed: dunnock_engine::Clock::random(&dunnock_engine::SystemClock),
         folder: folder_name(&workspace),
         figures: paths::text_var("DUNNOCK_FIGURES").map(PathBuf::from),
+        program: std::sync::Arc::new(move |name| programs.command(name)),
     };
     let plain = asked.plain || settings.screen_reader.value;
     let trusted = asked.flags.trust || crate::config::trust::is_trusted(&workspace);

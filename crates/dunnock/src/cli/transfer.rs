@@ -269,11 +269,21 @@ async fn files(
     packed
 }
 
+/// How a session is imported.
+#[derive(Debug, Clone)]
+pub(crate) struct ImportOptions {
+    /// A new folder for its files.
+    pub(crate) into: Option<PathBuf>,
+    /// It is the user's own session.
+    pub(crate) trust: bool,
+    /// The largest total size of a state of its files.
+    pub(crate) most_bytes: u64,
+}
+
 pub(crate) async fn import(
     open: &compose::Composed,
     file: Option<PathBuf>,
-    into: Option<PathBuf>,
-    trust: bool,
+    ImportOptions { into, trust, most_bytes }: ImportOptions,
 ) -> anyhow::Result<ExitCode> {
     let from: Box<dyn BufRead> = match &file {
         Some(path) => Box::new(BufReader::new(
@@ -312,6 +322,10 @@ pub(crate) async fn import(
     if open.ports.store.tip(&first.session).await?.is_some() {
         bail!("session {} already exists here; delete it first to import this one", first.session);
     }
+    let said = |why: FilesError| anyhow::anyhow!("its files could not be imported: {why}");
+    if let Some(checkpoints) = &open.checkpoints {
+        checkpoints.check_import(&objects, &first.trees, most_bytes).map_err(said)?;
+    }
     let folder = match &into {
         Some(into) => Some(new_folder(into)?),
         None => None,
@@ -319,7 +333,6 @@ pub(crate) async fn import(
     let session = first.session.clone();
     let place =
         folder.clone().or_else(|| workspace(&records).filter(|folder| Path::new(folder).is_dir()));
-    let said = |why: FilesError| anyhow::anyhow!("its files could not be imported: {why}");
     // An existing folder is touched only for one of the user's own sessions.
     if let (Some(checkpoints), Some(place)) =
         (&open.checkpoints, place.as_ref().filter(|_| folder.is_some() || trust))

@@ -146,12 +146,26 @@ impl SessionHistory {
         })
     }
 
+    /// The last step that a rewind keeps. An undo of a rewind loses no history again.
+    fn undone_after(&self, to: &RewindTo) -> Option<u32> {
+        match to {
+            RewindTo::Event(at) => Some(self.past.last_step(*at)),
+            RewindTo::Undo => None,
+        }
+    }
+
     /// What restoring a snapshot of the files would change.
-    async fn preview(&self, to: &Tree, force: bool) -> anyhow::Result<Option<Preview>> {
+    async fn preview(
+        &self,
+        to: &Tree,
+        force: bool,
+        undone_after: Option<u32>,
+    ) -> anyhow::Result<Option<Preview>> {
         let Some(from) = self.past.last() else { return Ok(None) };
         let (ours, theirs) = self.past.since(to);
         let (session, workspace) = (&self.session, self.folder());
-        let way = Way { session, workspace, to, from, ours: &ours, theirs: &theirs, force };
+        let (ours, theirs) = (ours.as_slice(), theirs.as_slice());
+        let way = Way { session, workspace, to, from, ours, theirs, force, undone_after };
         let seen = self.checkpoints()?.preview(way).await;
         seen.map(Some).map_err(|why| anyhow::anyhow!("the changes cannot be previewed: {why}"))
     }
@@ -164,7 +178,7 @@ pub(crate) async fn undo_way(
     let way = at.undoes(false)?;
     let mut summary = vec![format!("{} ({})", way.what, describe::scope(way.scope))];
     if let Some(tree) = &way.tree
-        && let Some(preview) = at.preview(tree, false).await?
+        && let Some(preview) = at.preview(tree, false, at.undone_after(&way.to)).await?
     {
         summary.extend(rows(&preview));
     }
@@ -184,7 +198,7 @@ pub(crate) async fn points(at: &SessionHistory) -> Vec<dunnock_tui::RewindPoint>
         let Some(seq) = at.past.step(step) else { continue };
         let tree = at.past.tree_at(seq.max(1), false).cloned();
         let preview = match (&tree, n >= far) {
-            (Some(tree), true) => at.preview(tree, false).await.ok().flatten(),
+            (Some(tree), true) => at.preview(tree, false, None).await.ok().flatten(),
             _ => None,
         };
         let title = titles.get(&step).cloned().unwrap_or_else(|| "before the first step".into());
@@ -244,9 +258,10 @@ pub(crate) async fn rewind(
 /// Prints what will change, then changes it.
 async fn carry_out(at: SessionHistory, way: WayBack, how: Back) -> anyhow::Result<ExitCode> {
     let WayBack { to, tree, scope, what } = way;
+    let undone_after = at.undone_after(&to).filter(|_| tree.is_some());
     output::aside(&format!("session {} · {what} ({})", at.short(), describe::scope(scope)));
     if let Some(tree) = &tree
-        && let Some(preview) = at.preview(tree, how.force).await?
+        && let Some(preview) = at.preview(tree, how.force, undone_after).await?
     {
         rows(&preview).iter().for_each(|row| output::aside(row));
     }
@@ -269,10 +284,20 @@ async fn carry_out(at: SessionHistory, way: WayBack, how: Back) -> anyhow::Resul
             output::aside(&format!("  to overwrite those changes too: dunnock undo {id} --force"));
         }
     }
+    // What is still on the list could not be restored, as the note says.
+    let left = match undone_after {
+        Some(step) => at.checkpoints()?.lost_history(at.folder(), &at.session, step).await,
+        None => Ok(Vec::new()),
+    };
+    let left = left.map_err(|why| anyhow::anyhow!("{why}"))?;
+    let (how, code) = match done.partial || !left.is_empty() {
+        true => ("done in part", ExitCode::FAILURE),
+        false => ("done", ExitCode::SUCCESS),
+    };
     output::aside(&format!(
-        "done · undo this: dunnock undo {id} · continue: dunnock resume {id} --prompt \"...\""
+        "{how} · undo this: dunnock undo {id} · continue: dunnock resume {id} --prompt \"...\""
     ));
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }
 
 /// Describes what a rewind does to each file.
@@ -281,6 +306,7 @@ fn rows(preview: &Preview) -> Vec<String> {
         "added" | "folder added" => "restore",
         "deleted" | "folder deleted" => "delete",
         "mode" => "restore mode",
+        "attributes" => "reset attributes",
         _ => "revert",
     };
     // Omit a folder that is added or deleted with its files; the files follow it in the list.
@@ -301,6 +327,7 @@ fn rows(preview: &Preview) -> Vec<String> {
                 .map(|p| row("leave unchanged", p, " (not saved, so it could not be restored)")),
         )
         .chain(preview.lost.iter().map(|p| row("cannot restore", p, " (it was not saved)")))
+        .chain(preview.history.iter().map(|lost| row("restore in git", lost, "")))
         .collect();
     if rows.is_empty() {
         rows.push("  no file changes".into());

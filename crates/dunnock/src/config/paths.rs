@@ -4,6 +4,7 @@ use crate::config::settings::Settings;
 use crate::view::exit::usage;
 use anyhow::Context as _;
 use dunnock_ports::{Store, StoreError};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,6 +24,21 @@ pub(crate) fn own_vars() -> Vec<(String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| name.starts_with("DUNNOCK_"))
         .collect()
+}
+
+/// Variables whose values must not reach other programs: those of these names, the server's
+/// password, and every other variable with the same value.
+pub(crate) fn secret_variables(names: &[String]) -> Vec<OsString> {
+    let named = names.iter().map(OsString::from).chain(["DUNNOCK_PASSWORD".into()]);
+    let mut secret: Vec<OsString> = named.collect();
+    let values: Vec<OsString> = secret
+        .iter()
+        .filter_map(std::env::var_os)
+        .filter(|value| !value.to_string_lossy().trim().is_empty())
+        .collect();
+    let copies = std::env::vars_os().filter(|(_, value)| values.contains(value));
+    secret.extend(copies.map(|(name, _)| name));
+    secret
 }
 
 fn user_folder(xdg: &str, below_home: &str) -> anyhow::Result<PathBuf> {
@@ -132,8 +148,15 @@ pub(crate) fn own_files(data: &Path, output: Option<&Path>) -> Vec<PathBuf> {
     files
 }
 
+/// An open store.
+pub(crate) struct OpenedStore {
+    pub(crate) store: Arc<dyn Store>,
+    /// The database was damaged and has just been rebuilt.
+    pub(crate) rebuilt: bool,
+}
+
 /// Opens the store, and reports it if the store had to be rebuilt.
-pub(crate) async fn open(dir: &Path) -> anyhow::Result<Arc<dyn Store>> {
+pub(crate) async fn open(dir: &Path) -> anyhow::Result<OpenedStore> {
     let opened = dunnock_compose::open_store(dir).await.map_err(|error| match error {
         StoreError::Full(_) => {
             anyhow::anyhow!(
@@ -154,5 +177,5 @@ pub(crate) async fn open(dir: &Path) -> anyhow::Result<Arc<dyn Store>> {
             salvaged.kept_in.display()
         ));
     }
-    Ok(opened.store)
+    Ok(OpenedStore { store: opened.store, rebuilt: opened.salvaged.is_some() })
 }

@@ -117,6 +117,18 @@ impl Settings {
         (usable, unusable)
     }
 
+    /// The names of the variables that hold keys: of configured providers, usable or not, and of
+    /// all known ones.
+    pub(crate) fn key_variables(&self) -> Vec<String> {
+        let configured =
+            self.provider_settings.values().filter_map(|p| p.api_key_env.value.clone());
+        let known = KNOWN.iter().filter_map(|known| known.key_env.map(str::to_owned));
+        let mut names: Vec<String> = configured.chain(known).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
     /// What is set for providers: name, key, value and origin, sorted by `name.key`.
     pub(crate) fn provider_rows(&self) -> Vec<(&str, &'static Key, &Value, &Origin)> {
         let mut rows = Vec::new();

@@ -3,6 +3,7 @@
 
 use crate::compose::Composed;
 use crate::config::{paths, trust};
+use crate::own_programs::OwnPrograms;
 use crate::view::output;
 use dunnock_engine::{load, past};
 use dunnock_model::ModelClient;
@@ -195,6 +196,7 @@ pub(crate) async fn changed_since(open: &Composed, session: &SessionId) -> Optio
         ours: &[],
         theirs: &[],
         force: true,
+        undone_after: None,
     };
     let look = checkpoints.preview(way).await;
     let changed: Vec<String> = look
@@ -236,11 +238,12 @@ const CLIPBOARDS: &[&[&str]] = &[
 ];
 
 /// Saves the image in the clipboard to a private file.
-pub(crate) async fn clipboard_picture() -> Result<String, String> {
+pub(crate) async fn clipboard_picture(programs: OwnPrograms) -> Result<String, String> {
     let folder = paths::state_dir().map_err(|e| e.to_string())?.join("pictures");
     for words in CLIPBOARDS {
         let Some((program, rest)) = words.split_first() else { continue };
-        let made = tokio::process::Command::new(program)
+        let Ok(command) = programs.command(program) else { continue };
+        let made = tokio::process::Command::from(command)
             .args(rest)
             .stdin(Stdio::null())
             .kill_on_drop(true)
@@ -265,11 +268,21 @@ pub(crate) async fn clipboard_picture() -> Result<String, String> {
 }
 
 /// Runs the user's own command in the folder, with their shell. The model does not see it.
-pub(crate) async fn shell(command: String, folder: PathBuf, tell: mpsc::Sender<HostEvent>) {
+pub(crate) async fn shell(
+    programs: OwnPrograms,
+    command: String,
+    folder: PathBuf,
+    tell: mpsc::Sender<HostEvent>,
+) {
     let shell =
         paths::text_var("SHELL").filter(|s| !s.is_empty()).unwrap_or_else(|| "/bin/sh".into());
     // Their shell may have any syntax, so /bin/sh merges the two streams.
-    let mut child = tokio::process::Command::new("/bin/sh");
+    let failed =
+        |error: std::io::Error| HostEvent::ShellEnded(format!("could not be started: {error}"));
+    let mut child = match programs.command("/bin/sh") {
+        Ok(command) => tokio::process::Command::from(command),
+        Err(error) => return drop(tell.send(failed(error)).await),
+    };
     child.args(["-c", "exec \"$0\" -c \"$1\" 2>&1", &shell, &command]).current_dir(folder);
     child.stdin(Stdio::null()).stdout(Stdio::piped());
     child.kill_on_drop(true);
@@ -277,11 +290,7 @@ pub(crate) async fn shell(command: String, folder: PathBuf, tell: mpsc::Sender<H
     child.process_group(0);
     let mut child = match child.spawn() {
         Ok(child) => child,
-        Err(error) => {
-            return drop(
-                tell.send(HostEvent::ShellEnded(format!("could not be started: {error}"))).await,
-            );
-        }
+        Err(error) => return drop(tell.send(failed(error)).await),
     };
     #[cfg(unix)]
     let _group = Group(child.id());

@@ -111,6 +111,13 @@ impl ServeHost {
         };
         let level =
             if settings.sandbox.value == Sandbox::Off { Isolation::D } else { work.ports.level };
+        let mut notes = environment::brought(&folder, trusted);
+        let config = Config {
+            mode: settings.approve.value,
+            sandbox: settings.sandbox.value,
+            ..Config::default()
+        };
+        notes.extend(compose::all_asks(&config, level).map(str::to_owned));
         let own = |own: dunnock_tui::Own| CustomCommand {
             name: own.name,
             description: own.about,
@@ -123,7 +130,7 @@ impl ServeHost {
             isolation: level,
             model,
             mode: settings.approve.value,
-            notes: environment::brought(&folder, trusted),
+            notes,
             missing,
             commands: environment::own_commands(&folder, trusted).into_iter().map(own).collect(),
             workspace: folder.to_string_lossy().into_owned(),

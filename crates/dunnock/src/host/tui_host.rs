@@ -11,7 +11,7 @@ use crate::files;
 use crate::host::environment;
 use crate::view::output;
 use dunnock_core::{State, fold_record};
-use dunnock_engine::{Connection, create, fork, load};
+use dunnock_engine::{Connection, FirstPrompt, create_with_prompt, fork, load};
 use dunnock_proto::{
     Command, CommandRequest, ConfigPatch, Frame, Isolation, Mode, RewindTo, Seq, SessionId,
 };
@@ -285,14 +285,18 @@ impl TuiHost {
         }
         config.mode = mode.unwrap_or(config.mode);
         compose::keepable(&config, open.ports.level, open.ports.day_budget)?;
-        let session = create(&open.ports, &self.workspace.to_string_lossy(), config).await?;
-        let images = pictures::keep(&open.ports, &session, &pictures).await?;
+        if let Some(asks) = compose::all_asks(&config, open.ports.level) {
+            output::note(asks);
+        }
+        let first = FirstPrompt { text: text.into(), images: pictures };
+        let folder = self.workspace.to_string_lossy();
+        let (session, _) = create_with_prompt(&open.ports, &folder, config, first).await?;
         let connection = Connection::open(open.ports.clone(), session.clone(), 0).await?;
         self.tell(HostEvent::Opened { id: session.clone(), upto: 0, resumed: None, draft: None })
             .await;
         self.upto = 0;
         self.current = Some(Current { session, connection, state: State::default() });
-        self.command(Command::Prompt { text: text.into(), images }).await.map(drop)
+        Ok(())
     }
 
     /// Sends a prompt with images to the open session.
@@ -342,6 +346,18 @@ impl TuiHost {
         };
         let upto = state.seq;
         let patch = compose::patch(&self.settings, &open.client, &state.config, Some(true));
+        let mut begins = state.clone();
+        if let Ok(Some(patch)) = &patch {
+            begins.config = state.config.with(patch).into();
+        }
+        if connection.handle().is_some() {
+            if let Some(lower) = open.lowered(&begins) {
+                output::note(&format!("{lower}. Until then, every command needs approval"));
+            }
+            if let Some(asks) = compose::all_asks(&begins.config, open.ports.level) {
+                output::note(asks);
+            }
+        }
         self.welcome.folder = environment::folder(&folder);
         self.welcome.branch = environment::branch(&folder);
         self.tell(HostEvent::Welcome(self.welcome.clone())).await;
@@ -518,15 +534,21 @@ impl TuiHost {
                 .await?;
             }
             HostRequest::Clipboard => {
-                let tell = self.tell.clone();
+                let (tell, programs) = (self.tell.clone(), open.programs(&self.folder()));
                 tokio::spawn(async move {
-                    let picture = environment::clipboard_picture().await.map(HostEvent::Picture);
+                    let picture =
+                        environment::clipboard_picture(programs).await.map(HostEvent::Picture);
                     report(&tell, picture.map_err(|why| anyhow::anyhow!(why))).await;
                 });
             }
             HostRequest::Shell(command) => {
                 let (tell, folder) = (self.tell.clone(), self.folder());
-                self.shell = Some(tokio::spawn(environment::shell(command, folder, tell)));
+                self.shell = Some(tokio::spawn(environment::shell(
+                    open.programs(&folder),
+                    command,
+                    folder,
+                    tell,
+                )));
             }
             HostRequest::StopShell => {
                 self.stop_shell().await;

@@ -249,9 +249,11 @@ fn facts(view: &QuestionView) -> Vec<String> {
     .concat()
 }
 
+/// Text from the model. Tabs are escaped like other control characters: they could move a part of
+/// the text out of sight.
 fn behind_bar(text: &str) -> String {
-    let lines: Vec<String> =
-        output::visible(text).lines().map(|line| format!("  │ {line}")).collect();
+    let text = output::visible(text).replace('\t', "\\u{9}");
+    let lines: Vec<String> = text.lines().map(|line| format!("  │ {line}")).collect();
     lines.join("\n")
 }
 
@@ -267,6 +269,13 @@ fn exact(call: &CallPart) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// RED-L9: tabs moved the end of a command out of sight.
+    #[test]
+    fn tabs_in_a_question_are_shown() {
+        let text = format!("ls{}; rm x\n\ty\u{1b}[2K", "\t".repeat(3));
+        assert_eq!(behind_bar(&text), "  │ ls\\u{9}\\u{9}\\u{9}; rm x\n  │ \\u{9}y\\u{1b}[2K");
+    }
 
     #[test]
     fn a_call_is_told_by_what_it_is_about() {

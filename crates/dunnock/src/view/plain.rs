@@ -7,8 +7,8 @@ use crate::view::{bridge_round, output};
 use dunnock_core::{Question, State};
 use dunnock_model::{InboxState, brought};
 use dunnock_proto::{
-    Delta, Event, Finished, Isolation, Mode, Outcome, Part, Partial, QuestionId, SessionId, Step,
-    count,
+    Delta, Event, Finished, Isolation, Mode, Outcome, Part, Partial, QuestionId, Sandbox,
+    SessionId, Step, count,
 };
 use std::io::IsTerminal as _;
 
@@ -74,12 +74,15 @@ impl Plain {
     /// The first line.
     pub(crate) fn begin(&mut self, s: &State, level: Isolation) {
         let confined = match (s.config.mode, level) {
-            (Mode::All, Isolation::D) => {
+            (Mode::All, Isolation::D) if s.config.sandbox == Sandbox::Off => {
                 "no sandbox (level D): commands run without approval".to_owned()
             }
             (Mode::Read, _) => "read-only".to_owned(),
-            (Mode::Ask | Mode::Edits | Mode::Auto, Isolation::D) => {
+            (Mode::Ask | Mode::Edits | Mode::Auto | Mode::All, Isolation::D) => {
                 "no sandbox (level D): commands need approval".to_owned()
+            }
+            (Mode::Auto | Mode::All, level) if s.lowered_at(level).is_some() => {
+                format!("sandbox level {level:?}, weaker than before: commands need approval")
             }
             (Mode::All, level) => format!("sandbox level {level:?}, never asks"),
             (Mode::Ask | Mode::Edits, level) => {

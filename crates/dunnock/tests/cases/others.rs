@@ -580,25 +580,7 @@ async fn box_itself(id: &str) -> Held {
             ])
             .await;
             world.serve(&server);
-            let plain = world.command(&["run", "go"]);
-            let mut traced = std::process::Command::new("strace");
-            traced.args([
-                "-f",
-                "-qq",
-                "-o",
-                "/dev/null",
-                "-e",
-                "trace=landlock_create_ruleset",
-                "-e",
-                "inject=landlock_create_ruleset:error=ENOSYS",
-                "--",
-            ]);
-            traced
-                .arg(plain.get_program())
-                .args(plain.get_args())
-                .current_dir(world.home.project())
-                .env_clear();
-            traced.envs(plain.get_envs().filter_map(|(k, v)| Some((k, v?))));
+            let traced = super::world::without_landlock(&world, &["run", "go"]);
             let came = World::came(&server, crate::ran(traced).await);
             fine(
                 came.code == 3 && came.err.contains("level D") && ran(&came) == 0,

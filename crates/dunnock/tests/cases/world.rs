@@ -329,6 +329,18 @@ impl Drop for World {
     }
 }
 
+/// The program on a kernel without Landlock, and so without any sandbox.
+pub fn without_landlock(world: &World, args: &[&str]) -> Command {
+    let plain = world.command(args);
+    let mut traced = Command::new("strace");
+    traced.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=landlock_create_ruleset"]);
+    traced.args(["-e", "inject=landlock_create_ruleset:error=ENOSYS", "--"]);
+    traced.arg(plain.get_program()).args(plain.get_args());
+    traced.current_dir(world.home.project()).env_clear().stdin(std::process::Stdio::null());
+    traced.envs(plain.get_envs().filter_map(|(k, v)| Some((k, v?))));
+    traced
+}
+
 /// A call of the shell.
 pub fn shell(line: &str) -> (String, String) {
     ("shell".into(), serde_json::json!({ "command": line }).to_string())

@@ -35,7 +35,7 @@ async fn w3_a_session_is_made_read_listed_and_searched() {
     assert_eq!(home.read("colour.txt"), "purple\n");
     let all = kinds(&view);
     assert!(
-        all.starts_with(&["created".into(), "owner_changed".into(), "prompted".into()]),
+        all.starts_with(&["created".into(), "prompted".into(), "owner_changed".into()]),
         "{all:?}"
     );
     assert!(all.ends_with(&["ended".into()]), "{all:?}");

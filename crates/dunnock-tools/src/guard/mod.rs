@@ -1,0 +1,383 @@
+//! Restores files in a workspace that a command must not create or change.
+//!
+//! Where the kernel protects them (level A), only those that were missing or are links need this;
+//! at lower levels all of them do. It runs outside the sandbox, in a folder that a command may be
+//! changing at the same time. Invariant: every step goes by descriptor from the workspace's own
+//! folder and follows no link, and nothing is deleted: what is removed is moved to a folder of
+//! ours.
+
+mod config;
+mod names;
+mod repositories;
+mod versions;
+
+pub(crate) use config::is_tame;
+
+use crate::context::CallContext;
+use crate::root::Root;
+use dunnock_sandbox::{GIT_ACTS_ON, Isolation, Layout, SandboxSpec, Survey};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Maximum bytes of protected files held in memory. Where only this guards them, anything beyond
+/// that is not protected.
+const MOST: u64 = 16 << 20;
+
+/// Guards one workspace while a command runs.
+pub(crate) struct Guard {
+    root: Arc<Root>,
+    layout: Arc<Layout>,
+    /// Where removed files and folders are moved.
+    aside: PathBuf,
+    /// Paths that did not exist before, relative to the workspace.
+    missing: Vec<PathBuf>,
+    /// Links and their original targets.
+    links: BTreeMap<PathBuf, PathBuf>,
+    /// Original files and folders, where only this guards them.
+    kept: Vec<(PathBuf, Files)>,
+    /// What was found in the workspace before.
+    before: Survey,
+    /// Files of protected names that the kernel does not protect, with their contents.
+    names: Vec<(PathBuf, Files)>,
+    /// The command replaces files of the work tree by other versions of them.
+    checkout: bool,
+    /// Where the versions are recorded that the user had when the session began.
+    versions: PathBuf,
+    /// Commits of other machines that were known before, if it has the network.
+    fetched: Option<BTreeSet<String>>,
+    /// Commands that git was to run when a stopped rebase or cherry-pick continues.
+    to_run: BTreeSet<String>,
+    /// When the command began.
+    began: SystemTime,
+    /// When repositories were last looked for, and how long that took.
+    searched: Mutex<(Instant, Duration)>,
+    /// What was reverted so far.
+    said: Mutex<Vec<String>>,
+}
+
+/// How often repositories are looked for while a command runs. It takes at most a twentieth of the
+/// time.
+const SEARCH: Duration = Duration::from_secs(1);
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guard").field("missing", &self.missing).finish_non_exhaustive()
+    }
+}
+
+/// Files below a path, with their modes. A link has its target and `LINK`; anything else has
+/// nothing and `OTHER`.
+type Files = BTreeMap<PathBuf, (Vec<u8>, u32)>;
+const LINK: u32 = 0o120_000;
+const OTHER: u32 = 0o10_000;
+
+/// Where a path leads.
+enum ResolvedPath {
+    /// To a name in a folder.
+    To(File, OsString),
+    /// A folder on the way is missing.
+    Missing,
+    /// Something on the way is a link or a file.
+    Blocked(File, OsString, PathBuf),
+}
+
+fn folder(dir: &File, name: &Path) -> rustix::io::Result<File> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat2(
+        dir,
+        name,
+        flags,
+        Mode::empty(),
+        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+    )
+    .map(File::from)
+}
+
+fn kind(dir: &File, name: &OsString) -> Option<FileType> {
+    let about = rustix::fs::statat(dir, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(FileType::from_raw_mode(about.st_mode))
+}
+
+impl Guard {
+    pub(crate) fn new(
+        context: &CallContext,
+        spec: &SandboxSpec,
+        layout: &Arc<Layout>,
+        before: Survey,
+        checkout: bool,
+    ) -> Self {
+        // A deleted session leaves no trace of its name.
+        let name = dunnock_proto::Hash::of(context.session.to_string().as_bytes());
+        let mut guard = Self {
+            aside: spec.tmp.with_file_name("put-back"),
+            missing: Vec::new(),
+            links: BTreeMap::new(),
+            kept: Vec::new(),
+            names: Vec::new(),
+            checkout,
+            fetched: None,
+            versions: spec.tmp.with_file_name("versions").join(name.to_string()),
+            to_run: BTreeSet::new(),
+            began: SystemTime::now(),
+            searched: Mutex::new((Instant::now(), Duration::ZERO)),
+            before,
+            said: Mutex::default(),
+            layout: layout.clone(),
+            root: context.root.clone(),
+        };
+        guard.record_versions();
+        guard.fetched = spec.network.then(|| guard.fetched_commits());
+        for names in layout.protected.iter().filter(|_| !checkout) {
+            let path: PathBuf = names.iter().collect();
+            guard.note(&path);
+        }
+        // The same for every repository, for files that say where one is, and for what the
+        // configuration of git names.
+        let repositories = guard.before.repositories.iter();
+        let acts = repositories.flat_map(|dir| GIT_ACTS_ON.iter().map(|name| dir.join(name)));
+        let named = guard.before.git_files.iter().chain(&guard.before.named_by_git).cloned();
+        let all: Vec<PathBuf> =
+            acts.chain(named).filter_map(|path| guard.relative(&path)).collect();
+        all.iter().for_each(|path| guard.note(path));
+        guard.to_run = guard.commands_to_run(&guard.before.repositories);
+        let mut room = MOST;
+        if spec.isolation != Isolation::A {
+            let closed = spec.closed.iter().filter(|path| !guard.before.named.contains(*path));
+            guard.kept = guard.keep_all(closed, &mut room);
+        }
+        let all = spec.isolation != Isolation::A || checkout;
+        let names = if all { &guard.before.named } else { &guard.before.watched };
+        guard.names = guard.keep_all(names, &mut room);
+        guard
+    }
+
+    fn relative(&self, path: &Path) -> Option<PathBuf> {
+        path.strip_prefix(self.root.path()).ok().map(Path::to_path_buf)
+    }
+
+    /// The contents of files and folders of the workspace, as far as there is room.
+    fn keep_all<'a>(
+        &self,
+        paths: impl IntoIterator<Item = &'a PathBuf>,
+        room: &mut u64,
+    ) -> Vec<(PathBuf, Files)> {
+        let keep_one = |path: &PathBuf| {
+            let relative = self.relative(path)?;
+            let mut files = Files::new();
+            keep(self.root.path(), path, &mut files, room)?;
+            Some((relative, files))
+        };
+        paths.into_iter().filter_map(keep_one).collect()
+    }
+
+    /// Records the current state of a path.
+    fn note(&mut self, path: &Path) {
+        let mut so_far = PathBuf::new();
+        for name in path.components() {
+            so_far.push(name);
+            let real = self.root.path().join(&so_far);
+            match real.symlink_metadata() {
+                Ok(about) if about.is_symlink() => {
+                    if let Ok(to) = std::fs::read_link(&real) {
+                        self.links.insert(so_far, to);
+                    }
+                    return;
+                }
+                // A file where usually a folder is, as in a linked worktree: nothing can exist
+                // below it.
+                Ok(about) if !about.is_dir() => return,
+                Ok(_) => {}
+                Err(_) => return self.missing.push(path.to_path_buf()),
+            }
+        }
+    }
+
+    fn way(&self, path: &Path) -> ResolvedPath {
+        let Ok(mut dir) = folder(self.root.dir(), Path::new(".")) else {
+            return ResolvedPath::Missing;
+        };
+        let mut so_far = PathBuf::new();
+        let names: Vec<OsString> = path.components().map(|c| c.as_os_str().to_owned()).collect();
+        let Some((last, above)) = names.split_last() else { return ResolvedPath::Missing };
+        for name in above {
+            so_far.push(name);
+            dir = match folder(&dir, Path::new(name)) {
+                Ok(inner) => inner,
+                Err(rustix::io::Errno::NOENT) => return ResolvedPath::Missing,
+                Err(_) => return ResolvedPath::Blocked(dir, name.clone(), so_far),
+            };
+        }
+        ResolvedPath::To(dir, last.clone())
+    }
+
+    /// Moves something out of the workspace to where it can be found again: perhaps the user
+    /// created it.
+    fn take_away(&self, dir: &File, name: &OsString, path: &Path) {
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_nanos();
+        let shown = path.to_string_lossy().replace('/', "+");
+        let to = self.aside.join(format!("{now}-{shown}"));
+        let moved = dunnock_private::create_folder(&self.aside).is_ok()
+            && rustix::fs::renameat(dir, name.as_os_str(), rustix::fs::CWD, &to).is_ok();
+        // If that is on another disk, it stays here under a name that nothing acts on.
+        let here = format!("{}.refused-{now}", name.to_string_lossy());
+        let place = match moved {
+            true => Some(to.display().to_string()),
+            false => rustix::fs::renameat(dir, name.as_os_str(), dir, here.as_str())
+                .is_ok()
+                .then_some(here),
+        };
+        let words = match place {
+            Some(place) => format!("{} (moved to {place})", path.display()),
+            None => format!("{} (it could NOT be removed)", path.display()),
+        };
+        self.say(words);
+    }
+
+    /// Removes what must not have been created and restores links. Cheap enough to repeat while a
+    /// command runs.
+    pub(crate) fn look(&self) {
+        for path in &self.missing {
+            match self.way(path) {
+                ResolvedPath::Missing => {}
+                ResolvedPath::Blocked(dir, name, so_far) => {
+                    if !self.links.contains_key(&so_far) {
+                        self.take_away(&dir, &name, &so_far);
+                    }
+                }
+                ResolvedPath::To(dir, name) => {
+                    if kind(&dir, &name).is_some() {
+                        self.take_away(&dir, &name, path);
+                    }
+                }
+            }
+        }
+        for (path, to) in &self.links {
+            let ResolvedPath::To(dir, name) = self.way(path) else { continue };
+            let now = rustix::fs::readlinkat(&dir, name.as_os_str(), Vec::new()).ok();
+            if now.as_ref().is_some_and(|now| {
+                now.as_bytes() == std::os::unix::ffi::OsStrExt::as_bytes(to.as_os_str())
+            }) {
+                continue;
+            }
+            if kind(&dir, &name).is_some() {
+                self.take_away(&dir, &name, path);
+            }
+            let _ = rustix::fs::symlinkat(to, &dir, name.as_os_str());
+        }
+        let mut searched = self.searched.lock().unwrap_or_else(PoisonError::into_inner);
+        let (last, took) = *searched;
+        if last.elapsed() > SEARCH.max(took * 20) {
+            let began = Instant::now();
+            let now = self.layout.survey(self.root.path());
+            self.new_repositories(&now);
+            // git is in the middle of replacing them.
+            if !self.checkout {
+                self.check_names(&now);
+            }
+            *searched = (Instant::now(), began.elapsed());
+        }
+    }
+
+    /// Removes whatever is at this path.
+    fn remove(&self, path: &Path) {
+        match self.way(path) {
+            ResolvedPath::To(dir, name) if kind(&dir, &name).is_some() => {
+                self.take_away(&dir, &name, path);
+            }
+            ResolvedPath::Blocked(dir, name, so_far) => self.take_away(&dir, &name, &so_far),
+            ResolvedPath::To(..) | ResolvedPath::Missing => {}
+        }
+    }
+
+    fn say(&self, words: String) {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).push(words);
+    }
+
+    /// The command has ended: reverts everything, and describes what was reverted.
+    pub(crate) fn over(&self) -> Vec<String> {
+        self.look();
+        for (path, files) in &self.kept {
+            self.restore(path, files);
+        }
+        self.record_fetched();
+        let after = self.layout.survey(self.root.path());
+        self.new_repositories(&after);
+        self.passed_over();
+        self.clean_sequences(&after.repositories);
+        self.check_names(&after);
+        std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Restores files and folders to what they were.
+    fn restore(&self, path: &Path, files: &Files) {
+        let (mut now, mut room) = (Files::new(), MOST);
+        let read = keep(self.root.path(), &self.root.path().join(path), &mut now, &mut room);
+        if read.is_some() && now == *files {
+            return;
+        }
+        for (file, (bytes, mode)) in files.iter().filter(|(file, was)| now.get(*file) != Some(*was))
+        {
+            self.put_back(file, bytes, *mode);
+        }
+        for file in now.keys().filter(|file| !files.contains_key(*file)) {
+            self.remove(file);
+        }
+    }
+
+    /// Restores one file; what is in its place is moved away.
+    fn put_back(&self, file: &Path, bytes: &[u8], mode: u32) {
+        let there = self.is_there(file);
+        self.remove(file);
+        let done = match (mode, self.way(file)) {
+            (LINK, ResolvedPath::To(dir, name)) => {
+                rustix::fs::symlinkat(bytes, &dir, name.as_os_str()).is_ok()
+            }
+            (LINK | OTHER, _) => false,
+            (mode, _) => self.root.put_back(file, bytes, mode).is_ok(),
+        };
+        match (done, there) {
+            (true, true) => {}
+            (true, false) => self.say(file.display().to_string()),
+            (false, _) => self.say(format!("{} (it could NOT be restored)", file.display())),
+        }
+    }
+
+    fn is_there(&self, path: &Path) -> bool {
+        match self.way(path) {
+            ResolvedPath::To(dir, name) => kind(&dir, &name).is_some(),
+            ResolvedPath::Blocked(..) => true,
+            ResolvedPath::Missing => false,
+        }
+    }
+}
+
+/// Reads the files below a path; `None` if they are too large to hold.
+fn keep(root: &Path, path: &Path, files: &mut Files, room: &mut u64) -> Option<()> {
+    let Ok(about) = path.symlink_metadata() else { return Some(()) };
+    if about.is_dir() {
+        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+            keep(root, &entry.path(), files, room)?;
+        }
+    } else if about.is_file() {
+        *room = room.checked_sub(about.len())?;
+        let bytes = std::fs::read(path).ok()?;
+        let mode = about.permissions().mode() & 0o7777;
+        files.insert(path.strip_prefix(root).ok()?.to_path_buf(), (bytes, mode));
+    } else {
+        use std::os::unix::ffi::OsStringExt as _;
+        let target = std::fs::read_link(path).map(|to| to.into_os_string().into_vec()).ok();
+        let mode = if target.is_some() { LINK } else { OTHER };
+        let relative = path.strip_prefix(root).ok()?.to_path_buf();
+        files.insert(relative, (target.unwrap_or_default(), mode));
+    }
+    Some(())
+}
