@@ -153,6 +153,8 @@ pub struct Layout {
     pub links: Mutex<HashMap<PathBuf, Links>>,
     /// Cached parts of sandboxes that are the same for every command.
     pub bases: Mutex<Vec<Base>>,
+    /// Hashes of versions of watched files that were there when a command began.
+    pub versions: Mutex<BTreeSet<[u8; 32]>>,
 }
 
 /// The part of a sandbox that is the same for every command with more access, or without.
@@ -294,10 +296,16 @@ impl Layout {
         Ok((spec, env))
     }
 
+    /// Our own folder for a workspace.
+    #[must_use]
+    pub fn own_folder(&self, workspace: &Path) -> PathBuf {
+        self.boxes.join(name_of(workspace))
+    }
+
     /// The part that is the same for every command. A command with more access has temporary files
     /// and layers of its own: what other commands can write, it does not read.
     fn base(&self, isolation: Isolation, workspace: &Path, more: bool) -> io::Result<Base> {
-        let own = self.boxes.join(name_of(workspace));
+        let own = self.own_folder(workspace);
         let approved = own.join("approved");
         let tmp = if more { approved.join("tmp") } else { own.join("tmp") };
         // The programs that use these caches run code of the project anyway.
@@ -491,6 +499,13 @@ impl Layout {
             note_repositories(&mut all, folder, found);
             found.folders.clone()
         });
+        // What a link leads to is what other programs follow.
+        let links = all.watched.iter().filter(|path| path.is_symlink());
+        let targets: Vec<PathBuf> = links
+            .filter_map(|link| link.canonicalize().ok())
+            .filter(|target| target.starts_with(workspace) && target != workspace)
+            .collect();
+        all.watched.extend(targets);
         all.named.extend(all.watched.iter().cloned());
         self.enter_gitlinks(workspace, &mut all);
         for repository in all.repositories.clone() {

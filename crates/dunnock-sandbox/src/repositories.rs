@@ -63,32 +63,38 @@ pub fn target_of(git_file: &Path) -> Option<PathBuf> {
     git_file.parent()?.join(named).canonicalize().ok()
 }
 
-/// The text of a regular file of ordinary size.
+/// A regular file of at most this size.
+fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
+    use std::io::Read as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = std::fs::File::options().read(true).custom_flags(flags).open(path).ok()?;
+    let about = file.metadata().ok()?;
+    if !about.is_file() || about.len() > most {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// The text of a regular file of ordinary size. A name that is not UTF-8 cannot be protected by a
+/// setting.
 fn small(path: &Path) -> Option<String> {
-    let about = path.symlink_metadata().ok()?;
-    let ordinary = about.is_file() && about.len() <= LARGEST_CONFIG;
-    ordinary.then(|| std::fs::read(path).ok()).flatten().map(|bytes| {
-        // Names that are not UTF-8 cannot be protected by a setting.
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
+    read(path, LARGEST_CONFIG).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Folders that the index of a repository records as other repositories (submodules), relative to
 /// its work tree. git enters them even for `git status`.
 #[must_use]
 pub fn gitlinks(repository: &Path) -> Vec<PathBuf> {
-    let index = repository.join("index");
-    let ordinary = |about: &std::fs::Metadata| about.is_file() && about.len() <= LARGEST_INDEX;
-    if !index.symlink_metadata().is_ok_and(|about| ordinary(&about)) {
-        return Vec::new();
-    }
+    let Some(bytes) = read(&repository.join("index"), LARGEST_INDEX) else { return Vec::new() };
     let long = small(&repository.join("config")).is_some_and(|text| {
         let sha256 = |(key, value): &(String, String)| {
             key == "extensions.objectformat" && value.eq_ignore_ascii_case("sha256")
         };
         settings(&text).iter().any(sha256)
     });
-    let bytes = std::fs::read(&index).unwrap_or_default();
     links_in(&bytes, if long { 32 } else { 20 })
 }
 

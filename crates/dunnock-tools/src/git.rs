@@ -41,7 +41,7 @@ const PROGRAMS: &[&str] =
 /// The commit checked out in a folder's repository, read from its files without running git.
 #[cfg(unix)]
 pub(crate) fn commit(folder: &Path) -> Option<String> {
-    let small = |path: &Path| std::fs::read_to_string(path).ok().filter(|text| text.len() < 4096);
+    let small = |path: &Path| text_of(path, 4096);
     let dot = folder.ancestors().map(|dir| dir.join(".git")).find(|dot| dot.exists())?;
     let own = match dot.is_dir() {
         true => dot,
@@ -61,10 +61,26 @@ pub(crate) fn commit(folder: &Path) -> Option<String> {
     }
     let loose = small(&common.join(name)).map(|text| text.trim().to_owned());
     let packed = || {
-        let all = std::fs::read_to_string(common.join("packed-refs")).ok()?;
+        let all = text_of(&common.join("packed-refs"), 256 << 20)?;
         all.lines().find_map(|line| line.strip_suffix(name)?.strip_suffix(' ').map(str::to_owned))
     };
     loose.or_else(packed).filter(|text| is_commit(text))
+}
+
+/// The text of a regular file of at most this size. Commands can put anything in its place.
+#[cfg(unix)]
+pub(crate) fn text_of(path: &Path, most: u64) -> Option<String> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).ok()?;
+    let file = std::fs::File::options().read(true).custom_flags(flags).open(path).ok()?;
+    let about = file.metadata().ok()?;
+    if !about.is_file() || about.len() > most {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes).ok()?;
+    String::from_utf8(bytes).ok()
 }
 
 /// The git program and the options that disable everything it could run in this folder; the caller

@@ -99,9 +99,9 @@ pub(crate) struct Program {
     env: &'static [(&'static str, &'static str)],
     /// Report its two streams separately.
     pub(crate) apart: bool,
-    /// It is a git command that replaces files of the work tree.
+    /// What it does with git.
     #[cfg(target_os = "linux")]
-    pub(crate) checkout: bool,
+    pub(crate) git: crate::sandbox::GitUse,
     /// Stash entries that it applies before it drops them.
     #[cfg_attr(not(unix), expect(dead_code, reason = "history is not watched"))]
     pops: usize,
@@ -124,7 +124,7 @@ impl Program {
             env: &[],
             apart: false,
             #[cfg(target_os = "linux")]
-            checkout: false,
+            git: Default::default(),
         }
     }
     /// Sets these variables, overriding any other value.
@@ -172,7 +172,7 @@ impl Program {
                 env.retain(|(name, value)| name == "HOME" || !inside(value));
                 env = with(env, layout.approved_env(context.root.path()));
             }
-            if let Some(boxed) = CallSandbox::of(context, self.checkout)? {
+            if let Some(boxed) = CallSandbox::of(context, self.git)? {
                 env = with(env, boxed.env);
                 let short_path = context
                     .approved()

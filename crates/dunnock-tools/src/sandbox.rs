@@ -38,6 +38,7 @@ pub fn layout(data: &Path, own: &[PathBuf]) -> Layout {
         writes: true,
         found: Default::default(),
         links: Default::default(),
+        versions: Default::default(),
         bases: Default::default(),
     }
 }
@@ -125,6 +126,15 @@ pub(crate) fn git_folders(context: &CallContext, spec: Option<&SandboxSpec>) -> 
     all
 }
 
+/// What a command does with git, by its words.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct GitUse {
+    /// It replaces files of the work tree by other versions of them.
+    pub(crate) checkout: bool,
+    /// It fetches commits, and runs nothing of the project.
+    pub(crate) fetches: bool,
+}
+
 /// A call's sandbox, its variables, and the guard for protected files (`None` if the call may
 /// change them).
 pub(crate) struct CallSandbox {
@@ -134,8 +144,7 @@ pub(crate) struct CallSandbox {
 }
 
 impl CallSandbox {
-    /// `checkout`: it is a git command that replaces files of the work tree.
-    pub(crate) fn of(context: &CallContext, checkout: bool) -> Result<Option<Self>, String> {
+    pub(crate) fn of(context: &CallContext, git: GitUse) -> Result<Option<Self>, String> {
         let Some(level) = kernel_level(context.level).filter(|_| !context.access.unsandboxed)
         else {
             return Ok(None);
@@ -145,7 +154,7 @@ impl CallSandbox {
         let layout =
             context.layout.as_ref().ok_or_else(|| fail(&"no sandbox layout was configured"))?;
         let Access { network, secrets, protected, git_config, unsandboxed: _ } = context.access;
-        let opened = Opened { network, secrets, protected, git_config, checkout };
+        let opened = Opened { network, secrets, protected, git_config, checkout: git.checkout };
         let workspace = context.root.path();
         let found = layout.survey(workspace);
         let (mut spec, env) =
@@ -153,7 +162,14 @@ impl CallSandbox {
         spec.hidden.extend(context.hidden_folder.clone());
         // A server that one call starts is reachable from the next.
         spec.shares = Some(context.session.to_string());
-        let guard = (!protected).then(|| Guard::new(context, &spec, layout, found, checkout));
+        let guard = (!protected).then(|| Guard::new(context, &spec, layout, found, git));
+        // What is too large to be restored is read-only, where the kernel can do that.
+        for path in guard.iter().flat_map(Guard::not_kept) {
+            let above = path.ancestors().skip(1);
+            let above = above.take_while(|up| up.starts_with(workspace) && *up != workspace);
+            spec.pinned.extend(above.map(Path::to_path_buf));
+            spec.closed.push(path.clone());
+        }
         Ok(Some(Self { spec, env, guard }))
     }
 }

@@ -477,6 +477,12 @@ const FOLDERS: &[&str] = &[
     ".circleci",
     ".buildkite",
     ".woodpecker",
+    ".agents",
+    ".github/agents",
+    ".junie",
+    ".openhands",
+    ".gitea/workflows",
+    ".forgejo/workflows",
 ];
 
 /// RED-M4: commands can neither create nor change files that other programs follow, at any depth.
@@ -527,4 +533,108 @@ async fn commands_cannot_write_what_other_programs_follow() {
         }
     }
     println!("{} names at 3 levels, new and existing", names.len());
+}
+
+/// Tricks that make the check of such files miss something: what the person has, what a command
+/// does, and what must hold afterwards.
+const TRICKS: &[(&str, &str, &str, &str)] = &[
+    (
+        "a folder that grows too large to be held",
+        "mkdir .gemini && echo mine > .gemini/a",
+        "echo evil > .gemini/settings.json; truncate -s 17M .gemini/pad",
+        "test ! -e .gemini/settings.json && grep -q mine .gemini/a",
+    ),
+    (
+        "a folder that was too large before",
+        "mkdir .zed && echo mine > .zed/a && truncate -s 17M .zed/pad",
+        "echo evil > .zed/a; mv .zed z; mkdir .zed; echo evil > .zed/tasks.json",
+        "test \"$DUNNOCK_SANDBOX_LEVEL\" != A || (test ! -e .zed/tasks.json && grep -q mine .zed/a)",
+    ),
+    (
+        "many copies that sort before the file at the top",
+        "head -c 2000 /dev/zero | tr '\\0' x > AGENTS.md && for i in $(seq 1000 1200); do mkdir -p \
+         A/$i && cp AGENTS.md A/$i/; done",
+        "for i in $(seq 1 200); do mkdir -p A/0$i; cp AGENTS.md A/0$i/; done; echo evil >> AGENTS.md",
+        "! grep -q evil AGENTS.md",
+    ),
+    (
+        "a folder in place of a file",
+        "echo ignore-scripts=true > .npmrc",
+        "rm -f .npmrc; mkdir .npmrc; touch .npmrc/a",
+        "grep -q ignore-scripts .npmrc",
+    ),
+    (
+        "a link inside a folder",
+        "mkdir .zed && echo mine > .zed/a",
+        "echo evil > t.json; ln -s ../t.json .zed/tasks.json",
+        "test ! -e .zed/tasks.json",
+    ),
+    (
+        "what a link leads to",
+        "mkdir -p docs && echo mine > docs/agents.txt && ln -s docs/agents.txt CLAUDE.md",
+        "echo evil >> docs/agents.txt",
+        "! grep -q evil CLAUDE.md",
+    ),
+    (
+        "a file from deeper in the project",
+        "mkdir -p fixtures && echo evil > fixtures/AGENTS.md",
+        "cp fixtures/AGENTS.md AGENTS.md; mkdir -p a; cp fixtures/AGENTS.md ./AGENTS.md",
+        "test ! -e AGENTS.md",
+    ),
+    (
+        "a version in a commit that the model made",
+        "echo mine > AGENTS.md && git add -A && git commit -qm m",
+        "b=$(echo evil | git hash-object -w --stdin); git update-index --cacheinfo 100644,$b,AGENTS.md; \
+         git commit -qm evil; git checkout -q -f HEAD -- AGENTS.md",
+        "grep -q mine AGENTS.md",
+    ),
+    (
+        "a forged tree under the name of a known one",
+        "echo mine > AGENTS.md && git add -A && git commit -qm m",
+        "t=$(git rev-parse HEAD^{tree}); b=$(echo evil | git hash-object -w --stdin); f=$(git ls-tree HEAD \
+         | sed \"s/[0-9a-f]\\{40\\}\\tAGENTS.md/$b\\tAGENTS.md/\" | git mktree); o=.git/objects; rm -f \
+         $o/${t:0:2}/${t:2}; cp $o/${f:0:2}/${f:2} $o/${t:0:2}/${t:2}; git read-tree HEAD; git \
+         checkout-index -f AGENTS.md",
+        "grep -q mine AGENTS.md",
+    ),
+    (
+        "a link in place of git's HEAD",
+        "echo mine > AGENTS.md",
+        "echo evil >> AGENTS.md; mv .git/HEAD .git/H; ln -s /dev/zero .git/HEAD",
+        "! grep -q evil AGENTS.md; r=$?; mv -f .git/H .git/HEAD; exit $r",
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tricks_do_not_hide_a_change_to_what_other_programs_follow() {
+    let mut reached = Vec::new();
+    for (name, setup, line, held) in TRICKS {
+        for level in ["A", "B", "C"] {
+            let world = World::new("trick");
+            world.bash(setup);
+            world.put("step.sh", line);
+            let server = ScriptedServer::start(vec![
+                Say::calls(&[("shell", r#"{"command":"bash step.sh 2>&1"}"#)]).into(),
+                Say::text("done").into(),
+            ])
+            .await;
+            world.serve(&server);
+            let mut command = world.command(&["run", "go"]);
+            command.env("DUNNOCK_SANDBOX_LEVEL", level);
+            let ran = crate::ran(command).await;
+            assert_eq!(ran.code, 0, "{name}: {}", ran.err);
+            let checked = std::process::Command::new("bash")
+                .args(["-c", held])
+                .current_dir(world.home.project())
+                .env("DUNNOCK_SANDBOX_LEVEL", level)
+                .status()
+                .unwrap();
+            let word = if checked.success() { "held" } else { "REACHED" };
+            println!("{word} at {level}: {name}");
+            if !checked.success() {
+                reached.push((*name, level));
+            }
+        }
+    }
+    assert!(reached.is_empty(), "{reached:#?}");
 }

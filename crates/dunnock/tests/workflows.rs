@@ -244,6 +244,19 @@ const WORKFLOWS: &[Workflow] = &[
         &["git stash -q"],
         "test \"$(cat AGENTS.md)\" = 1 && git stash list | grep stash",
     ),
+    unasked(
+        "stash and pop of a protected file",
+        "echo 1 > AGENTS.md && git add -A && git commit -qm a && echo mine >> AGENTS.md",
+        &["git stash -q", "git stash pop -q"],
+        "grep -q mine AGENTS.md && test -z \"$(git stash list)\"",
+    ),
+    unasked(
+        "checkout of an earlier commit",
+        "for i in 1 2 3 4; do echo $i > AGENTS.md && git add -A && git commit -qm $i; done; rm -rf \
+         .git/logs",
+        &["git checkout -q HEAD~2"],
+        "git diff --quiet HEAD && grep -qx 2 AGENTS.md",
+    ),
     asked(
         1,
         "restore a file",

@@ -64,6 +64,9 @@ pub const PROTECTED: &[ProtectedName] = &[
     // Instructions of agents.
     watched("agents.md"),
     watched("agents.override.md"),
+    watched("agent.md"),
+    watched(".agents"),
+    watched(".github/agents"),
     watched("claude.md"),
     watched("claude.local.md"),
     watched("gemini.md"),
@@ -89,6 +92,10 @@ pub const PROTECTED: &[ProtectedName] = &[
     watched(".augment"),
     watched(".qwen"),
     watched(".crush.json"),
+    watched("crush.json"),
+    watched(".junie"),
+    watched(".openhands"),
+    watched(".rules"),
     watched(".aider.conf.yml"),
     // Settings and tasks of editors.
     watched(".zed"),
@@ -104,6 +111,8 @@ pub const PROTECTED: &[ProtectedName] = &[
     watched(".dir-locals.el"),
     watched(".gdbinit"),
     watched(".lldbinit"),
+    watched(".gitpod.yml"),
+    watched(".rprofile"),
     // Hooks.
     watched(".githooks"),
     watched(".gitmodules"),
@@ -113,6 +122,9 @@ pub const PROTECTED: &[ProtectedName] = &[
     watched("lefthook.yaml"),
     watched(".lefthook.yml"),
     watched(".lefthook.yaml"),
+    watched("lefthook.toml"),
+    watched("lefthook.json"),
+    watched("lefthook-local.yml"),
     // CI.
     watched(".github/actions"),
     watched(".gitlab-ci.yml"),
@@ -125,6 +137,9 @@ pub const PROTECTED: &[ProtectedName] = &[
     watched("bitbucket-pipelines.yml"),
     watched("azure-pipelines.yml"),
     watched("jenkinsfile"),
+    watched(".gitea/workflows"),
+    watched(".forgejo/workflows"),
+    watched(".cirrus.yml"),
     // Package managers and version managers.
     watched(".yarnrc"),
     watched(".yarnrc.yml"),
@@ -132,6 +147,7 @@ pub const PROTECTED: &[ProtectedName] = &[
     watched("bunfig.toml"),
     watched("mise.toml"),
     watched(".mise.toml"),
+    watched("mise.local.toml"),
     watched("rust-toolchain.toml"),
     watched("rust-toolchain"),
     watched(".bazelrc"),
@@ -341,7 +357,7 @@ pub(crate) fn git(command: &Simple) -> Option<(&str, Vec<&str>)> {
 }
 
 /// git subcommands that replace files of the work tree by other versions of them.
-pub(super) const GIT_CHECKS_OUT: &[&str] = &[
+const GIT_CHECKS_OUT: &[&str] = &[
     "am",
     "bisect",
     "checkout",
@@ -358,6 +374,20 @@ pub(super) const GIT_CHECKS_OUT: &[&str] = &[
     "stash",
     "switch",
 ];
+
+/// Whether a git command replaces files of the work tree and can run nothing that its words name.
+pub(super) fn checks_out(command: &Simple) -> bool {
+    let words: Vec<&str> = command.texts().collect();
+    let ["git", sub, rest @ ..] = words.as_slice() else { return false };
+    let runs = |w: &&str| {
+        matches!(*w, "run" | "visualize" | "view")
+            || w.starts_with("--ex")
+            || w.starts_with("--int")
+            || w.starts_with("--str")
+            || (w.starts_with('-') && !w.starts_with("--") && w.contains(['x', 'i', 's', 'X']))
+    };
+    GIT_CHECKS_OUT.contains(sub) && !rest.iter().any(runs)
+}
 
 /// git subcommands that write nothing.
 const GIT_READS: &[&str] = &[

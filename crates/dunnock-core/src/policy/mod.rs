@@ -135,8 +135,19 @@ pub fn loses(call: &Call) -> Vec<Loses> {
 pub fn replaces_files(command: &CommandText) -> bool {
     let line = parsed(command);
     match line.commands.as_slice() {
-        [one] if !line.obscure => {
-            lists::git(one).is_some_and(|(sub, _)| lists::GIT_CHECKS_OUT.contains(&sub))
+        [one] if !line.obscure && one.sets.is_empty() => lists::checks_out(one),
+        _ => false,
+    }
+}
+
+/// Whether a command is a single git command that fetches commits and runs nothing of the project.
+#[must_use]
+pub fn fetches(command: &CommandText) -> bool {
+    let line = parsed(command);
+    match line.commands.as_slice() {
+        [one] if !line.obscure && one.sets.is_empty() => {
+            let words: Vec<&str> = one.texts().collect();
+            matches!(words.as_slice(), ["git", "fetch" | "pull", ..])
         }
         _ => false,
     }

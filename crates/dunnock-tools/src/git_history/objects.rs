@@ -490,11 +490,12 @@ impl Packs {
             if files::kind(&dir, pack.as_os_str()) != Some(FileType::RegularFile) {
                 continue;
             }
-            let read = files::read(&dir, &name, LARGE_INDEX.min(left)).ok();
-            if let Some(index) = read.and_then(|(bytes, _)| Index::new(bytes)) {
-                left = left.saturating_sub(index.bytes.len() as u64);
-                packs.0.push(index);
-            }
+            let Ok((bytes, _)) = files::read(&dir, &name, LARGE_INDEX.min(left)) else { continue };
+            left = left.saturating_sub(bytes.len() as u64);
+            let belongs = |index: &Index| {
+                PackStamp::read(&dir, pack.as_os_str()).is_some_and(|pack| index.is_of(&pack))
+            };
+            packs.0.extend(Index::new(bytes).filter(belongs));
         }
         packs
     }
@@ -540,6 +541,20 @@ impl Index {
         };
         let width = [20, 32].into_iter().find(|width| fits(*width) && sorted(*width))?;
         Some(Self { bytes, count, width })
+    }
+
+    /// Whether it belongs to a pack: by the number of objects and the checksum at the end.
+    fn is_of(&self, PackStamp(size, start, end): &PackStamp) -> bool {
+        let sums = self.bytes.len().checked_sub(2 * self.width);
+        let sum = sums.and_then(|at| self.bytes.get(at..at + self.width));
+        let objects =
+            start.get(8..12).and_then(|four| four.try_into().ok()).map(u32::from_be_bytes);
+        // A pack holds at least a few bytes for each object.
+        let least = u64::try_from(self.count).unwrap_or(u64::MAX).saturating_mul(3);
+        start.starts_with(b"PACK")
+            && objects.map(u64::from) == u64::try_from(self.count).ok()
+            && *size > least
+            && sum == end.get(32 - self.width..)
     }
 
     fn name(&self, n: usize) -> Option<&[u8]> {

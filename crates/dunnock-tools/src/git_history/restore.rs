@@ -151,11 +151,14 @@ pub(crate) fn restore(
         for loss in &entry.losses {
             match record.get(&loss.dir) {
                 Some(before) => {
-                    failed.append(&mut history.restore(loss, before, &mut done.restored));
+                    let mut why = history.restore(loss, before, &mut done.restored);
+                    if why.is_empty() {
+                        done.restored.extend(loss.restorable());
+                    }
+                    failed.append(&mut why);
                 }
                 None => failed.push(format!("{}: its record is damaged", repository(&loss.dir))),
             }
-            done.restored.extend(loss.restorable());
         }
         failpoint::hit("history.restored", "");
         if failed.is_empty() {
@@ -266,7 +269,12 @@ fn put_back_files(git: &OwnedFd, before: &Repo) -> Vec<(PathBuf, io::Result<()>)
 /// not read. A command may have planted it before it was recorded.
 fn harmless(path: &Path, bytes: &[u8]) -> PathBuf {
     let in_work_tree = path.starts_with("worktrees");
+    // A stopped rebase can run commands when it continues.
+    let sequence = ["rebase-merge", "rebase-apply", "sequencer"];
+    let in_sequence =
+        path.components().any(|part| sequence.iter().any(|name| part.as_os_str() == *name));
     let runs_nothing = match path.file_name().and_then(std::ffi::OsStr::to_str) {
+        _ if in_sequence => false,
         Some("config") => is_tame(&String::from_utf8_lossy(bytes), path.starts_with("modules")),
         Some("commondir") => in_work_tree && bytes.trim_ascii() == b"../..",
         Some("config.worktree") => false,

@@ -15,11 +15,13 @@ pub(crate) use config::is_tame;
 
 use crate::context::CallContext;
 use crate::root::Root;
+use crate::sandbox::GitUse;
 use dunnock_sandbox::{GIT_ACTS_ON, Isolation, Layout, SandboxSpec, Survey};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,6 +47,8 @@ pub(crate) struct Guard {
     before: Survey,
     /// Files of protected names that the kernel does not protect, with their contents.
     names: Vec<(PathBuf, Files)>,
+    /// Those of which the contents could not be kept.
+    not_kept: Vec<PathBuf>,
     /// The command replaces files of the work tree by other versions of them.
     checkout: bool,
     /// Where the versions are recorded that the user had when the session began.
@@ -110,8 +114,9 @@ impl Guard {
         spec: &SandboxSpec,
         layout: &Arc<Layout>,
         before: Survey,
-        checkout: bool,
+        git: GitUse,
     ) -> Self {
+        let checkout = git.checkout;
         // A deleted session leaves no trace of its name.
         let name = dunnock_proto::Hash::of(context.session.to_string().as_bytes());
         let mut guard = Self {
@@ -120,9 +125,13 @@ impl Guard {
             links: BTreeMap::new(),
             kept: Vec::new(),
             names: Vec::new(),
+            not_kept: Vec::new(),
             checkout,
             fetched: None,
-            versions: spec.tmp.with_file_name("versions").join(name.to_string()),
+            versions: layout
+                .own_folder(context.root.path())
+                .join("versions")
+                .join(name.to_string()),
             to_run: BTreeSet::new(),
             began: SystemTime::now(),
             searched: Mutex::new((Instant::now(), Duration::ZERO)),
@@ -132,7 +141,7 @@ impl Guard {
             root: context.root.clone(),
         };
         guard.record_versions();
-        guard.fetched = spec.network.then(|| guard.fetched_commits());
+        guard.fetched = (spec.network && git.fetches).then(|| guard.fetched_commits());
         for names in layout.protected.iter().filter(|_| !checkout) {
             let path: PathBuf = names.iter().collect();
             guard.note(&path);
@@ -153,8 +162,23 @@ impl Guard {
         }
         let all = spec.isolation != Isolation::A || checkout;
         let names = if all { &guard.before.named } else { &guard.before.watched };
-        guard.names = guard.keep_all(names, &mut room);
+        // Those at the top first: whoever fills the room with others gains nothing.
+        let mut names: Vec<&PathBuf> = names.iter().collect();
+        names.sort_by_key(|path| path.components().count());
+        guard.names = guard.keep_all(names.iter().copied(), &mut room);
+        let kept: BTreeSet<PathBuf> =
+            guard.names.iter().map(|(path, _)| guard.root.path().join(path)).collect();
+        if spec.isolation == Isolation::A {
+            let lost = names.into_iter().filter(|path| !kept.contains(*path));
+            guard.not_kept = lost.cloned().collect();
+        }
+        guard.note_versions();
         guard
+    }
+
+    /// Files and folders of protected names that could not be kept.
+    pub(crate) fn not_kept(&self) -> &[PathBuf] {
+        &self.not_kept
     }
 
     fn relative(&self, path: &Path) -> Option<PathBuf> {
@@ -170,7 +194,7 @@ impl Guard {
         let keep_one = |path: &PathBuf| {
             let relative = self.relative(path)?;
             let mut files = Files::new();
-            keep(self.root.path(), path, &mut files, room)?;
+            self.keep(&relative, &mut files, room)?;
             Some((relative, files))
         };
         paths.into_iter().filter_map(keep_one).collect()
@@ -320,7 +344,7 @@ impl Guard {
     /// Restores files and folders to what they were.
     fn restore(&self, path: &Path, files: &Files) {
         let (mut now, mut room) = (Files::new(), MOST);
-        let read = keep(self.root.path(), &self.root.path().join(path), &mut now, &mut room);
+        let read = self.keep(path, &mut now, &mut room);
         if read.is_some() && now == *files {
             return;
         }
@@ -351,6 +375,16 @@ impl Guard {
         }
     }
 
+    /// Reads the files at a path of the workspace; `None` if they are too large to hold or cannot be
+    /// read.
+    fn keep(&self, path: &Path, files: &mut Files, room: &mut u64) -> Option<()> {
+        match self.way(path) {
+            ResolvedPath::To(dir, name) => keep(&dir, &name, path, files, room),
+            ResolvedPath::Missing => Some(()),
+            ResolvedPath::Blocked(..) => None,
+        }
+    }
+
     fn is_there(&self, path: &Path) -> bool {
         match self.way(path) {
             ResolvedPath::To(dir, name) => kind(&dir, &name).is_some(),
@@ -360,24 +394,41 @@ impl Guard {
     }
 }
 
-/// Reads the files below a path; `None` if they are too large to hold.
-fn keep(root: &Path, path: &Path, files: &mut Files, room: &mut u64) -> Option<()> {
-    let Ok(about) = path.symlink_metadata() else { return Some(()) };
-    if about.is_dir() {
-        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-            keep(root, &entry.path(), files, room)?;
+/// Reads what a name in a folder refers to, and everything below it; `None` if that is too large to
+/// hold or cannot be read. Follows no link.
+fn keep(dir: &File, name: &OsStr, path: &Path, files: &mut Files, room: &mut u64) -> Option<()> {
+    use std::io::Read as _;
+    let about = match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(rustix::io::Errno::NOENT) => return Some(()),
+        about => about.ok()?,
+    };
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match FileType::from_raw_mode(about.st_mode) {
+        FileType::Directory => {
+            let flags = flags | OFlags::DIRECTORY;
+            let inner = File::from(rustix::fs::openat(dir, name, flags, Mode::empty()).ok()?);
+            for entry in rustix::fs::Dir::read_from(&inner).ok()? {
+                let entry = entry.ok()?;
+                let name = OsStr::from_bytes(entry.file_name().to_bytes());
+                if name != "." && name != ".." {
+                    keep(&inner, name, &path.join(name), files, room)?;
+                }
+            }
         }
-    } else if about.is_file() {
-        *room = room.checked_sub(about.len())?;
-        let bytes = std::fs::read(path).ok()?;
-        let mode = about.permissions().mode() & 0o7777;
-        files.insert(path.strip_prefix(root).ok()?.to_path_buf(), (bytes, mode));
-    } else {
-        use std::os::unix::ffi::OsStringExt as _;
-        let target = std::fs::read_link(path).map(|to| to.into_os_string().into_vec()).ok();
-        let mode = if target.is_some() { LINK } else { OTHER };
-        let relative = path.strip_prefix(root).ok()?.to_path_buf();
-        files.insert(relative, (target.unwrap_or_default(), mode));
+        FileType::RegularFile => {
+            let file = File::from(rustix::fs::openat(dir, name, flags, Mode::empty()).ok()?);
+            let about = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+            *room = room.checked_sub(about.len())?;
+            let mut bytes = Vec::new();
+            file.take(about.len()).read_to_end(&mut bytes).ok()?;
+            let mode = about.permissions().mode() & 0o7777;
+            files.insert(path.to_path_buf(), (bytes, mode));
+        }
+        FileType::Symlink => {
+            let target = rustix::fs::readlinkat(dir, name, Vec::new()).ok()?;
+            files.insert(path.to_path_buf(), (target.into_bytes(), LINK));
+        }
+        _ => drop(files.insert(path.to_path_buf(), (Vec::new(), OTHER))),
     }
     Some(())
 }

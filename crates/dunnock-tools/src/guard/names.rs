@@ -1,7 +1,7 @@
 //! Files that other programs follow, such as instructions of agents, hooks and settings of CI. What
 //! a command changed in them is reverted when it has ended, unless the user had that version.
 
-use super::{Files, Guard, MOST, keep};
+use super::{Files, Guard, MOST};
 use dunnock_sandbox::Survey;
 use std::path::Path;
 
@@ -12,7 +12,7 @@ impl Guard {
         let root = self.root.path();
         let read = |path: &Path| {
             let mut files = Files::new();
-            keep(root, path, &mut files, &mut MOST.clone()).map(|()| files)
+            self.keep(path, &mut files, &mut MOST.clone()).map(|()| files)
         };
         let mut accepted = None;
         let mut accepts = |named: &Path, file: &Path, is: &(Vec<u8>, u32)| {
@@ -20,30 +20,36 @@ impl Guard {
             versions.accepts(named, file, is)
         };
         for (path, files) in &self.names {
-            let now = read(&root.join(path));
-            if now.as_ref() == Some(files) {
+            let Some(now) = read(path) else {
+                // Too large or unreadable now: all of it goes, and what was there comes back.
+                self.remove(path);
+                for (file, (bytes, mode)) in files {
+                    self.put_back(file, bytes, *mode);
+                }
                 continue;
+            };
+            if now == *files {
+                continue;
+            }
+            let new = now.iter().filter(|(file, _)| !files.contains_key(*file));
+            for (file, _) in new.filter(|(file, is)| !accepts(path, file, is)) {
+                self.remove(file);
             }
             let deletes = self.checkout || self.before.watched.contains(&root.join(path));
             for (file, was @ (bytes, mode)) in files {
-                let kept = match now.as_ref().map(|now| now.get(file)) {
-                    Some(Some(is)) => is == was || accepts(path, file, is),
-                    Some(None) => deletes && !self.is_there(file),
-                    None => false,
+                let kept = match now.get(file) {
+                    Some(is) => is == was || accepts(path, file, is),
+                    None => deletes && !self.is_there(file),
                 };
                 if !kept {
                     self.put_back(file, bytes, *mode);
                 }
             }
-            let new = now.iter().flatten().filter(|(file, _)| !files.contains_key(*file));
-            for (file, _) in new.filter(|(file, is)| !accepts(path, file, is)) {
-                self.remove(file);
-            }
         }
         for path in after.named.difference(&self.before.named) {
             let Some(relative) = self.relative(path) else { continue };
             let plain = path.symlink_metadata().is_ok_and(|about| !about.is_symlink());
-            let files = read(path).filter(|files| plain && !files.is_empty());
+            let files = read(&relative).filter(|files| plain && !files.is_empty());
             if !files
                 .is_some_and(|files| files.iter().all(|(file, is)| accepts(&relative, file, is)))
             {

@@ -7,13 +7,16 @@
 
 use super::{Files, Guard, OTHER};
 use sha1::{Digest as _, Sha1};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
 /// At most this many files of a repository are read for the names of commits, and this much of
 /// each, from its end.
 const MOST_FILES: usize = 20_000;
 const MOST_BYTES: u64 = 4 << 20;
+/// At most this many objects are read for one call.
+const MOST_OBJECTS: usize = 150;
 /// At most this many commits are searched for a version.
 const MOST_COMMITS: usize = 30;
 
@@ -24,7 +27,8 @@ pub(super) struct Versions<'a> {
     before: Vec<(PathBuf, Files)>,
     /// Commits that the user had, those of the current branches first.
     commits: Vec<String>,
-    trees: BTreeMap<String, Option<String>>,
+    /// Objects that were read, if their names are true.
+    objects: BTreeMap<String, Option<Vec<u8>>>,
 }
 
 impl Guard {
@@ -61,7 +65,7 @@ impl Guard {
     fn git(&self) -> PathBuf {
         let git = self.root.path().join(".git");
         let git = dunnock_sandbox::target_of(&git).unwrap_or(git);
-        let common = std::fs::read_to_string(git.join("commondir")).ok();
+        let common = crate::git::text_of(&git.join("commondir"), 4096);
         common.and_then(|common| git.join(common.trim()).canonicalize().ok()).unwrap_or(git)
     }
 
@@ -70,7 +74,8 @@ impl Guard {
         let recorded: BTreeSet<&str> = recorded.lines().collect();
         let head = crate::git::commit(self.root.path());
         let current = commits_in(&self.git(), &["HEAD", "ORIG_HEAD", "refs/heads", "packed-refs"]);
-        let all = head.into_iter().chain(current).filter(|name| recorded.contains(name.as_str()));
+        let all =
+            head.iter().cloned().chain(current).filter(|name| recorded.contains(name.as_str()));
         let mut commits: Vec<String> = Vec::new();
         for name in all {
             if commits.len() < MOST_COMMITS && !commits.contains(&name) {
@@ -82,7 +87,17 @@ impl Guard {
             self.names.iter().map(|(path, _)| self.root.path().join(path)).collect();
         let closed = self.before.named.difference(&kept);
         let before = self.keep_all(closed, &mut super::MOST.clone());
-        Versions { guard: self, before, commits, trees: BTreeMap::new() }
+        let mut versions = Versions { guard: self, before, commits, objects: BTreeMap::new() };
+        versions.add_ancestor(head);
+        versions
+    }
+
+    /// Remembers the versions that are there before the command.
+    pub(super) fn note_versions(&self) {
+        let mut seen = self.layout.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        for (file, is) in self.names.iter().flat_map(|(_, files)| files) {
+            seen.insert(version(file, is));
+        }
     }
 }
 
@@ -105,6 +120,11 @@ impl Versions<'_> {
         if self.guard.names.iter().chain(&self.before).any(same) {
             return true;
         }
+        let seen = self.guard.layout.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.contains(&version(file, is)) {
+            return true;
+        }
+        drop(seen);
         if *mode >= OTHER {
             return false;
         }
@@ -113,20 +133,32 @@ impl Versions<'_> {
         commits.iter().any(|commit| self.blob(commit, file).is_some_and(|found| found == blob))
     }
 
+    /// The current commit counts, too, if it is an ancestor of a commit that counts.
+    fn add_ancestor(&mut self, head: Option<String>) {
+        let Some(head) = head.filter(|head| !self.commits.contains(head)) else { return };
+        let mut waiting: VecDeque<String> = self.commits.iter().cloned().collect();
+        let mut seen: BTreeSet<String> = waiting.iter().cloned().collect();
+        while let Some(commit) = waiting.pop_front() {
+            if commit == head {
+                self.commits.insert(0, head);
+                return;
+            }
+            let Some(text) = self.object("commit", &commit) else { continue };
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let header = text.lines().take_while(|line| !line.is_empty());
+            for parent in header.filter_map(|line| line.strip_prefix("parent ")) {
+                if seen.insert(parent.to_owned()) {
+                    waiting.push_back(parent.to_owned());
+                }
+            }
+        }
+    }
+
     /// The name of a file's contents in a commit.
     fn blob(&mut self, commit: &str, file: &Path) -> Option<String> {
-        let mut name = match self.trees.get(commit) {
-            Some(tree) => tree.clone()?,
-            None => {
-                let text = self.object("commit", commit);
-                let tree = text.and_then(|text| {
-                    let text = String::from_utf8_lossy(&text).into_owned();
-                    text.lines().next()?.strip_prefix("tree ").map(str::to_owned)
-                });
-                self.trees.insert(commit.to_owned(), tree.clone());
-                tree?
-            }
-        };
+        let text = self.object("commit", commit)?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let mut name = text.lines().next()?.strip_prefix("tree ")?.to_owned();
         for part in file.components() {
             let tree = self.object("tree", &name)?;
             name = entry(&tree, std::os::unix::ffi::OsStrExt::as_bytes(part.as_os_str()))?;
@@ -134,11 +166,26 @@ impl Versions<'_> {
         Some(name)
     }
 
-    /// An object whose name is true.
-    fn object(&self, kind: &str, name: &str) -> Option<Vec<u8>> {
-        let bytes = crate::git::object(self.guard.root.path(), kind, name)?;
-        (name_of(kind, &bytes) == name).then_some(bytes)
+    /// An object whose name is true. Each one starts git, so there are at most so many.
+    fn object(&mut self, kind: &str, name: &str) -> Option<Vec<u8>> {
+        if let Some(known) = self.objects.get(name) {
+            return known.clone();
+        }
+        if self.objects.len() >= MOST_OBJECTS {
+            return None;
+        }
+        let bytes = crate::git::object(self.guard.root.path(), kind, name);
+        let bytes = bytes.filter(|bytes| name_of(kind, bytes) == name);
+        self.objects.insert(name.to_owned(), bytes.clone());
+        bytes
     }
+}
+
+/// The hash of a version of a file, with its path.
+fn version(file: &Path, (bytes, mode): &(Vec<u8>, u32)) -> [u8; 32] {
+    let kind = if *mode < OTHER { mode & 0o111 } else { *mode };
+    let path = std::os::unix::ffi::OsStrExt::as_bytes(file.as_os_str());
+    dunnock_proto::Hash::of_parts(&[path, &kind.to_le_bytes(), bytes]).0
 }
 
 /// The name that git gives to an object. Repositories with longer names have no known versions.
@@ -195,10 +242,16 @@ fn commits_in(git: &Path, names: &[&str]) -> BTreeSet<String> {
     found
 }
 
-/// The end of a file.
+/// The end of a regular file.
 fn tail(path: &Path, length: u64) -> std::io::Result<String> {
     use std::io::{Read as _, Seek as _};
-    let mut file = std::fs::File::open(path)?;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let mut file = std::fs::File::options().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Ok(String::new());
+    }
     file.seek(std::io::SeekFrom::Start(length.saturating_sub(MOST_BYTES)))?;
     let mut bytes = Vec::new();
     file.take(MOST_BYTES).read_to_end(&mut bytes)?;

@@ -146,7 +146,11 @@ impl Tool for ShellCommand {
         program.apart = self.apart;
         #[cfg(target_os = "linux")]
         {
-            program.checkout = dunnock_core::policy::replaces_files(&command);
+            use dunnock_core::policy;
+            program.git = crate::sandbox::GitUse {
+                checkout: policy::replaces_files(&command),
+                fetches: policy::fetches(&command),
+            };
         }
         #[cfg(target_os = "linux")]
         if let Some(failed) = hooks::before_push(&context, &program, &command, most).await {

@@ -87,7 +87,18 @@ fn descriptors(serve: &Serve) -> (usize, usize) {
 const CONNECTIONS: usize = 64 + 16;
 
 /// Makes so many sessions, eight at a time, and waits until none works.
+/// Makes sessions, a few at a time: how much memory the most that work at once need does not depend
+/// on how busy the machine is.
 fn make(serve: &Serve, sessions: usize, prompt: &str) {
+    let mut left = sessions;
+    while left > 0 {
+        let some = left.min(16);
+        make_at_once(serve, some, prompt);
+        left -= some;
+    }
+}
+
+fn make_at_once(serve: &Serve, sessions: usize, prompt: &str) {
     std::thread::scope(|scope| {
         for n in 0..8 {
             let mut api = serve.api();
@@ -105,7 +116,7 @@ fn make(serve: &Serve, sessions: usize, prompt: &str) {
             return;
         }
         assert!(Instant::now() < end, "they work for ever");
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
