@@ -578,11 +578,11 @@ impl Layout {
     fn note_named(&self, workspace: &Path, all: &mut Survey) {
         for repository in &all.repositories {
             all.named_by_git
-                .extend(self.named_by(repository, repositories::work_tree_of(repository)));
+                .extend(self.named_by(repository, &repositories::work_tree_of(repository)));
         }
         if let Some(above) = repository_above(workspace) {
-            for top in [workspace, repositories::work_tree_of(&above)] {
-                all.named_by_git.extend(self.named_by(&above, top));
+            for top in [workspace.to_path_buf(), repositories::work_tree_of(&above)] {
+                all.named_by_git.extend(self.named_by(&above, &top));
             }
         }
         all.named_by_git.retain(|path| path.starts_with(workspace) && path != workspace);
@@ -590,7 +590,7 @@ impl Layout {
 
     /// What the configuration makes git run or read for a repository.
     fn named_by(&self, repository: &Path, top: &Path) -> BTreeSet<PathBuf> {
-        let own = ["config", "config.worktree"].map(|name| repository.join(name));
+        let own = repositories::configs_of(repository);
         let configs = self.git_configs.iter().chain(&own);
         configs
             .flat_map(|config| repositories::named_by(config, top, self.home.as_deref()))
@@ -607,13 +607,15 @@ impl Layout {
                 && (file.starts_with(named) || real(file).starts_with(real(named)))
         };
         let inside = file.ancestors().skip(1).take_while(|up| up.starts_with(workspace));
-        let inside = inside.filter_map(|up| Some((repositories::at(&up.join(".git"))?, up)));
+        let inside =
+            inside.filter_map(|up| Some((repositories::at(&up.join(".git"))?, up.to_path_buf())));
         let above = repository_above(workspace);
         let above = above.iter().flat_map(|git| {
-            [workspace, repositories::work_tree_of(git)].map(|top| (git.clone(), top))
+            let tops = [workspace.to_path_buf(), repositories::work_tree_of(git)];
+            tops.map(|top| (git.clone(), top))
         });
         let mut all = inside.chain(above);
-        all.any(|(repository, top)| self.named_by(&repository, top).iter().any(below))
+        all.any(|(repository, top)| self.named_by(&repository, &top).iter().any(below))
     }
 
     /// Visits folders, breadth first; the visitor returns those to visit next.

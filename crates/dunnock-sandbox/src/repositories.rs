@@ -4,7 +4,6 @@
 //! Commands can write what is read here. Invariant: nothing is run, and every size and depth is
 //! bounded.
 
-use crate::git_names::is_repository;
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
@@ -17,10 +16,6 @@ const DEEPEST_MODULE: usize = 8;
 const MOST_INNER: usize = 10_000;
 /// How deep configuration files can include each other.
 const DEEPEST_INCLUDE: usize = 8;
-
-fn exists(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
-}
 
 fn is_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|about| about.is_dir())
@@ -39,14 +34,14 @@ pub fn with_inner(repository: &Path) -> Vec<PathBuf> {
     while let Some((folder, depth)) = waiting.pop() {
         for inner in folders(&folder) {
             // A name with slashes is a folder of folders. They count as well: one of them could
-            // become a repository later.
-            let deeper = match is_repository(|name| exists(&inner.join(name))) {
-                true => inner.join("modules"),
-                false => inner.clone(),
-            };
-            all.push(inner);
+            // become a repository later, and what looks like one need not be one for git.
+            let parts = ["objects", "refs", "hooks", "info", "logs", "worktrees", "branches"];
+            if inner.file_name().is_some_and(|name| parts.iter().any(|part| name == *part)) {
+                continue;
+            }
+            all.push(inner.clone());
             if depth < DEEPEST_MODULE && all.len() < MOST_INNER {
-                waiting.push((deeper, depth + 1));
+                waiting.push((inner, depth + 1));
             }
         }
     }
@@ -67,8 +62,9 @@ pub fn target_of(git_file: &Path) -> Option<PathBuf> {
 fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
     use std::io::Read as _;
     use std::os::unix::fs::OpenOptionsExt as _;
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file = std::fs::File::options().read(true).custom_flags(flags).open(path).ok()?;
+    // git follows links, too. A pipe does not make this wait.
+    let options = || std::fs::File::options().read(true).custom_flags(libc::O_NONBLOCK).clone();
+    let file = options().open(path).ok()?;
     let about = file.metadata().ok()?;
     if !about.is_file() || about.len() > most {
         return None;
@@ -226,6 +222,12 @@ fn leads_on(key: &str) -> bool {
                 | "program"
                 | "difffilter"
                 | "packobjectshook"
+                | "recentobjectshook"
+                | "defaultkeycommand"
+                | "tocmd"
+                | "cccmd"
+                | "headercmd"
+                | "browser"
                 | "alternaterefscommand"
                 | "templatedir"
                 | "update"
@@ -261,7 +263,12 @@ fn follow(
                 value.split(|c: char| c.is_whitespace() || "!;&|()<>\"'`=$".contains(c)).collect()
             }
         };
-        for word in words.into_iter().filter(|word| one || word.contains('/')) {
+        let file = |word: &&str| !word.is_empty() && from.join(word).is_file();
+        let words = words.into_iter().filter(|word| one || word.contains('/') || file(word));
+        // What looks absolute may follow a substitution.
+        let words =
+            words.flat_map(|word| [word, if one { word } else { word.trim_start_matches('/') }]);
+        for word in words {
             let path = match (word.strip_prefix("~/"), home) {
                 (Some(rest), Some(home)) => home.join(rest),
                 _ => from.join(word),
@@ -288,11 +295,24 @@ fn without_dots(path: &Path) -> PathBuf {
 }
 
 /// The folder that relative paths in the configuration of a repository begin at.
-pub(crate) fn work_tree_of(repository: &Path) -> &Path {
-    match repository.file_name().is_some_and(|name| name == ".git") {
-        true => repository.parent().unwrap_or(repository),
-        false => repository,
-    }
+pub(crate) fn work_tree_of(repository: &Path) -> PathBuf {
+    let parent = |path: &Path| path.parent().map(Path::to_path_buf);
+    let own = repository.file_name().is_some_and(|name| name == ".git");
+    let linked = || parent(&repository.join(small(&repository.join("gitdir"))?.trim()));
+    let named = || {
+        let all = settings(&small(&repository.join("config"))?);
+        let (_, folder) = all.into_iter().find(|(key, _)| key == "core.worktree")?;
+        Some(without_dots(&repository.join(folder)))
+    };
+    let found = own.then(|| parent(repository)).flatten().or_else(linked).or_else(named);
+    found.unwrap_or_else(|| repository.to_path_buf())
+}
+
+/// The configuration files of a repository; a linked work tree has those of its repository, too.
+pub(crate) fn configs_of(repository: &Path) -> Vec<PathBuf> {
+    let common = small(&repository.join("commondir")).map(|common| repository.join(common.trim()));
+    let folders = [Some(repository.to_path_buf()), common].into_iter().flatten();
+    folders.flat_map(|dir| ["config", "config.worktree"].map(|name| dir.join(name))).collect()
 }
 
 /// The repository that a `.git` entry is or names.

@@ -372,6 +372,92 @@ const ATTACKS: &[Attack] = &[
         then: "git fetch origin",
     },
     Attack {
+        name: "a merge strategy that is a path",
+        setup: REBASE,
+        plant: &[Sh(
+            "echo fixed > f; mkdir 'git-merge-e='; cp EVIL 'git-merge-e=/x'; printf 'e=/x' > \
+                     .git/rebase-merge/strategy",
+        )],
+        then: "git add f; git rebase --continue",
+    },
+    Attack {
+        name: "two sections on one line",
+        setup: "true",
+        plant: &[Sh(
+            "git init -q n; printf '[core] [alias]\\n\\tfetch = x\\n\\turl = !EVIL\\n' >> \
+                     n/.git/config",
+        )],
+        then: "cd n && git url",
+    },
+    Attack {
+        name: "a submodule below a folder that looks like one",
+        setup: "true",
+        plant: &[Sh("mkdir -p .git/modules/v/objects .git/modules/v/refs; echo garbage > \
+                     .git/modules/v/HEAD; MAKE make .git/modules/v/x ../../../../x; mkdir x; echo \
+                     'gitdir: ../.git/modules/v/x' > x/.git")],
+        then: "cd x && git status",
+    },
+    Attack {
+        name: "a repository in target, its head last",
+        setup: "true",
+        plant: &[
+            Sh("MAKE make target/two .; rm target/two/HEAD; sleep 0.1"),
+            Sh("echo 'ref: refs/heads/x' > target/two/HEAD"),
+        ],
+        then: "cd target/two && git status",
+    },
+    Attack {
+        name: "a repository in vendor that the index names through a link, in two calls",
+        setup: "true",
+        plant: &[
+            Sh("MAKE make vendor/p/g ../..; rm vendor/p/g/HEAD; h=$(git rev-parse HEAD); git \
+                update-index --add --cacheinfo 160000,$h,vendor/p; mv .git/index .git/idx; ln -s idx \
+                .git/index; sleep 0.1"),
+            Sh("echo 'ref: refs/heads/x' > vendor/p/g/HEAD; mv vendor/p/g vendor/p/.git"),
+        ],
+        then: "git status; cd vendor/p && git status",
+    },
+    Attack {
+        name: "hooks of a linked work tree",
+        setup: "mkdir -p scripts/hooks && touch scripts/hooks/x && git add -A && git commit -qm h && git \
+                config core.hooksPath scripts/hooks && git worktree add -q wt",
+        plant: &[Sh("cp EVIL wt/scripts/hooks/pre-commit")],
+        then: "cd wt && git commit --allow-empty -m x",
+    },
+    Attack {
+        name: "hooks that a linked configuration of the person names",
+        setup: "mkdir ~/dot && printf '[user]\\n\\tname = a\\n\\temail = a@b\\n[core]\\n\\thooksPath = \
+                my-hooks\\n' > ~/dot/gitconfig && ln -sf dot/gitconfig ~/.gitconfig",
+        plant: &[Sh("mkdir my-hooks; cp EVIL my-hooks/pre-commit")],
+        then: "git commit --allow-empty -m x",
+    },
+    Attack {
+        name: "a script that a filter names without a folder",
+        setup: "echo 'import sys; sys.stdout.write(sys.stdin.read())' > clean.py && git config \
+                filter.c.clean 'python3 clean.py' && echo '*.md filter=c' > .gitattributes",
+        plant: &[Sh("printf 'import os\\nos.system(\"EVIL\")\\n' > clean.py")],
+        then: "echo x >> README.md; git add README.md",
+    },
+    Attack {
+        name: "a hook beside files that fill the room",
+        setup: "true",
+        plant: &[Sh("for i in $(seq 20); do truncate -s 17M .git/hooks/$i; done; cp EVIL \
+                     .git/hooks/pre-commit")],
+        then: "git commit --allow-empty -m x",
+    },
+    Attack {
+        name: "a large harmless repository that fills the room first",
+        setup: "true",
+        plant: &[
+            Sh(
+                "git init -q .a; truncate -s 16776000 .a/.git/hooks/b.sample; for i in $(seq 1300); do \
+                echo > .a/.git/hooks/c$i.sample; done",
+            ),
+            Sh("printf '[core]\\n\\tfsmonitor = EVIL\\n' >> .git/config"),
+        ],
+        then: "git status",
+    },
+    Attack {
         name: "a hook while a background process of an earlier call runs",
         setup: "git init -q tools/x && rm -rf tools/x/.git/hooks",
         plant: &[

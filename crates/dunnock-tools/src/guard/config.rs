@@ -21,6 +21,23 @@ const TAME: &[&str] = &[
     "rebase",
     "tagopt",
     "active",
+    "gpgsign",
+    "autocrlf",
+    "eol",
+    "auto",
+];
+/// The sections that may hold them.
+const SECTIONS: &[&str] = &[
+    "[core]",
+    "[user]",
+    "[remote \"",
+    "[branch \"",
+    "[extensions]",
+    "[init]",
+    "[commit]",
+    "[submodule]",
+    "[submodule \"",
+    "[gc]",
 ];
 
 /// Whether a configuration file of git runs nothing and reads nothing elsewhere.
@@ -31,19 +48,20 @@ pub(crate) fn is_tame(text: &str, submodule: bool) -> bool {
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with(['#', ';']));
     text.len() < 10_000
-        && lines.into_iter().all(|line| {
-            let section =
-                ["[core]", "[user]", "[remote \"", "[branch \"", "[extensions]", "[init]"];
-            match line.split_once('=') {
-                None => section.iter().any(|known| line.starts_with(known)) && line.ends_with(']'),
-                Some((key, value)) => {
-                    let work_tree = submodule && key.trim() == "worktree";
-                    let up = value.trim().starts_with("../") && !value.contains('"');
-                    (TAME.contains(&key.trim()) || (work_tree && up))
-                        && !value.contains("ext::")
-                        && !line.contains(']')
-                        && !line.ends_with('\\')
-                }
+        && lines.into_iter().all(|line| match line.split_once('=') {
+            None => {
+                SECTIONS.iter().any(|known| line.starts_with(known))
+                    && line.ends_with(']')
+                    && line.matches(['[', ']']).count() == 2
+            }
+            Some((key, value)) => {
+                let work_tree = submodule && key.trim() == "worktree";
+                let up = value.trim().starts_with("../") && !value.contains('"');
+                (TAME.contains(&key.trim()) || (work_tree && up))
+                    && !value.contains("::")
+                    && !value.contains(['"', '\\'])
+                    && !line.contains(']')
+                    && !line.ends_with('\\')
             }
         })
 }
@@ -66,6 +84,8 @@ mod tests {
             "[core] fsmonitor = x\n",
             "[remote \"o\"]\n\turl = ext::sh -c x\n",
             "[core]\n\tbare = false \\\n",
+            "[core] [pager]\n\tfetch = /x\n",
+            "[remote \"o\"]\n\turl = ex\"t\"::x\n",
             "[core]\n\tworktree = ..\n",
         ] {
             assert!(!is_tame(evil, false), "{evil}");

@@ -158,6 +158,9 @@ impl Guard {
         let mut room = MOST;
         if spec.isolation != Isolation::A {
             let closed = spec.closed.iter().filter(|path| !guard.before.named.contains(*path));
+            // Those at the top first, as below.
+            let mut closed: Vec<&PathBuf> = closed.collect();
+            closed.sort_by_key(|path| path.components().count());
             guard.kept = guard.keep_all(closed, &mut room);
         }
         let all = spec.isolation != Isolation::A || checkout;
@@ -233,7 +236,15 @@ impl Guard {
             so_far.push(name);
             dir = match folder(&dir, Path::new(name)) {
                 Ok(inner) => inner,
-                Err(rustix::io::Errno::NOENT) => return ResolvedPath::Missing,
+                // What is short says nothing about the path.
+                Err(
+                    rustix::io::Errno::NOENT
+                    | rustix::io::Errno::MFILE
+                    | rustix::io::Errno::NFILE
+                    | rustix::io::Errno::NOMEM
+                    | rustix::io::Errno::AGAIN
+                    | rustix::io::Errno::INTR,
+                ) => return ResolvedPath::Missing,
                 Err(_) => return ResolvedPath::Blocked(dir, name.clone(), so_far),
             };
         }
@@ -323,7 +334,10 @@ impl Guard {
     }
 
     fn say(&self, words: String) {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).push(words);
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if !said.contains(&words) {
+            said.push(words);
+        }
     }
 
     /// The command has ended: reverts everything, and describes what was reverted.
@@ -345,7 +359,11 @@ impl Guard {
     fn restore(&self, path: &Path, files: &Files) {
         let (mut now, mut room) = (Files::new(), MOST);
         let read = self.keep(path, &mut now, &mut room);
-        if read.is_some() && now == *files {
+        if read.is_none() {
+            // Too large or unreadable now: all of it goes, and what was there comes back.
+            self.remove(path);
+            now.clear();
+        } else if now == *files {
             return;
         }
         for (file, (bytes, mode)) in files.iter().filter(|(file, was)| now.get(*file) != Some(*was))

@@ -3,7 +3,7 @@
 
 use super::{Guard, ResolvedPath, config, kind};
 use crate::root::RepoPath;
-use dunnock_sandbox::{GIT_ACTS_ON, Survey, target_of};
+use dunnock_sandbox::{GIT_ACTS_ON, REPOSITORY, Survey, target_of};
 use rustix::fs::FileType;
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,6 +16,9 @@ const SEQUENCES: &[&str] =
 /// Files that name the merge strategy: git runs the program `git-merge-STRATEGY`.
 const STRATEGIES: &[&str] = &["rebase-merge/strategy", "rebase-apply/strategy", "sequencer/opts"];
 const KNOWN_STRATEGIES: &[&str] = &["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
+/// How many sample hooks a harmless repository can have, and how long each can be.
+const MOST_SAMPLES: usize = 100;
+const LONGEST: u64 = 64 << 10;
 /// The change time of a file can be this much older than the time at which it was changed.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -44,7 +47,11 @@ impl Guard {
         };
         for repository in &found.repositories {
             if !self.before.repositories.contains(repository) {
-                self.calm(repository, new);
+                // It, or a folder above it, may have been moved here or completed.
+                let above = repository.ancestors().take_while(|up| *up != self.root.path());
+                let parts = REPOSITORY.iter().map(|name| repository.join(name));
+                let moved = above.map(Path::to_path_buf).chain(parts).any(|path| new(&path));
+                self.calm(repository, |path| moved || new(path));
             }
         }
         for file in found.git_files.iter().filter(|file| new(file)) {
@@ -98,8 +105,17 @@ impl Guard {
             up.ends_with(".git/worktrees") || (up.ends_with("worktrees") && has_git(up))
         });
         match (kind(&dir, &last), name) {
+            (Some(FileType::Directory), "hooks" | "remotes" | "branches")
+                if std::fs::read_dir(self.root.path().join(path)).is_err() =>
+            {
+                false
+            }
             (Some(FileType::Directory), "hooks") => {
-                names().all(|hook| hook.extension().is_some_and(|end| end == "sample"))
+                let sample = |hook: &Path| {
+                    let small = hook.symlink_metadata().is_ok_and(|about| about.len() < LONGEST);
+                    small && hook.extension().is_some_and(|end| end == "sample")
+                };
+                names().count() < MOST_SAMPLES && names().all(|hook| sample(&hook))
             }
             (Some(FileType::Directory), "remotes" | "branches") => names().next().is_none(),
             (Some(FileType::RegularFile), _) => {
@@ -158,9 +174,7 @@ impl Guard {
                 .filter(|line| !planted(line))
                 .map(|line| format!("{line}\n"))
                 .collect();
-            let done = self.root.put_back(&path, kept.as_bytes(), 0o644);
-            let failed = if done.is_ok() { "" } else { " (it could NOT be changed)" };
-            self.say(format!("commands in {}{failed}", path.display()));
+            self.put_back(&path, kept.as_bytes(), 0o644);
         }
         let all = repositories.iter().flat_map(|dir| STRATEGIES.iter().map(|name| dir.join(name)));
         for path in all.filter_map(|file| self.relative(&file)) {
@@ -186,13 +200,21 @@ fn runs(line: &str) -> bool {
     matches!(word, "x" | "exec")
 }
 
-/// Whether a file names only strategies that belong to git.
+/// Whether a file names only strategies that belong to git: one strategy, or options as git writes
+/// them.
 fn known_strategy(text: &str) -> bool {
-    let named = text.lines().filter_map(|line| match line.split_once('=') {
-        Some((key, value)) => key.trim().eq_ignore_ascii_case("strategy").then(|| value.trim()),
-        None => Some(line.trim()).filter(|line| !line.is_empty() && !line.starts_with('[')),
-    });
-    named.into_iter().all(|name| KNOWN_STRATEGIES.contains(&name.trim_matches('"')))
+    if KNOWN_STRATEGIES.contains(&text.trim()) {
+        return true;
+    }
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.next() == Some("[options]")
+        && lines.all(|line| match line.split_once('=') {
+            Some((key, value)) if key.trim().eq_ignore_ascii_case("strategy") => {
+                KNOWN_STRATEGIES.contains(&value.trim())
+            }
+            Some((key, _)) => key.trim().bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'),
+            None => false,
+        })
 }
 
 #[cfg(test)]
@@ -210,6 +232,8 @@ mod tests {
         assert!(known_strategy("ort\n"));
         assert!(known_strategy("[options]\n\tstrategy = ours\n\tsignoff = true\n"));
         assert!(!known_strategy("../x\n"));
+        assert!(!known_strategy("e=/x"));
+        assert!(!known_strategy("[options] strategy = e/x\n"));
         assert!(!known_strategy("[options]\n\tstrategy = evil\n"));
     }
 }
