@@ -7,8 +7,8 @@
 //!
 //! Invariant: no program is run, no link is followed, and every path in a repository goes by
 //! descriptor from the workspace's own folder.
-//! Invariant: recording takes at most [`BUDGET`]. What it could not do in that time is reported, and
-//! the next calls continue.
+//! Invariant: recording takes at most [`BUDGET`], or as long as the first [`AT_LEAST`] files need.
+//! What it could not do is reported, and the next calls continue.
 
 mod files;
 mod loss;
@@ -34,10 +34,35 @@ use std::time::{Duration, Instant};
 
 /// How long recording may delay a command.
 const BUDGET: Duration = Duration::from_millis(100);
+/// How many files are recorded however long it takes: a busy machine must not leave a small
+/// repository unprotected.
+const AT_LEAST: usize = 2_000;
 /// Repositories inside the git folder of another one, at most.
 const MOST_MODULES: usize = 1_000;
 /// The folder beside a workspace's checkpoints.
 const FOLDER: &str = "git";
+
+/// When recording stops.
+struct Deadline {
+    until: Instant,
+    /// Files that are recorded even after that.
+    at_least: usize,
+}
+
+impl Deadline {
+    fn new(budget: Duration) -> Self {
+        Self { until: Instant::now() + budget, at_least: AT_LEAST }
+    }
+
+    /// Asked before each file.
+    fn is_over(&mut self) -> bool {
+        if self.at_least > 0 {
+            self.at_least -= 1;
+            return false;
+        }
+        Instant::now() > self.until
+    }
+}
 
 /// The folder for what is saved of a workspace.
 pub(crate) fn store_folder(base: &Path, root: &Path) -> PathBuf {
@@ -235,13 +260,12 @@ impl History {
     }
 
     fn before(&mut self, found: &[PathBuf], step: u32) {
-        let until = Instant::now() + BUDGET;
         self.locked(|history| {
             if history.running > 0 || history.unchecked {
                 history.check(step, 0);
             }
             history.unchecked = false;
-            history.record(found, until);
+            history.record(found, Deadline::new(BUDGET));
             history.save(step);
         });
         self.running += 1;
@@ -271,8 +295,8 @@ impl History {
     }
 
     /// Records what is there now.
-    fn record(&mut self, found: &[PathBuf], until: Instant) {
-        let mut budget = Budget::short(until);
+    fn record(&mut self, found: &[PathBuf], deadline: Deadline) {
+        let mut budget = Budget::short(deadline);
         let mut before = std::mem::take(&mut self.repos);
         let (mut too_long, mut why) = (false, None);
         // What vanished since the last call was removed by others, unless their command still runs.
@@ -283,7 +307,8 @@ impl History {
             let repo = Repo::read(&git, known.as_ref().map(|known| &known.repo), &mut budget);
             let mut mirror = known.and_then(|known| known.mirror).or_else(|| self.mirror(&dir));
             if let Some(mirror) = &mut mirror {
-                let synced = mirror.sync(Some(&git), others || self.running > 0, Some(until));
+                let ours = others || self.running > 0;
+                let synced = mirror.sync(Some(&git), ours, Some(&mut budget.deadline));
                 too_long |= synced.too_long;
                 why = why.or(synced.why);
             }
@@ -436,4 +461,30 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = std::fs::remove_file(&part);
     }
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What recording reports if its time is over before the first file.
+    fn recorded_late(at_least: usize) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let work = dir.path().join("work");
+        for folder in ["objects/ab", "refs/heads"] {
+            std::fs::create_dir_all(work.join(".git").join(folder)).unwrap();
+        }
+        std::fs::write(work.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        std::fs::write(work.join(".git/objects/ab").join("c".repeat(38)), "object").unwrap();
+        let session = SessionId::from_random([7; 16]);
+        let mut history = History::new(&work, &session, Some(dir.path().join("data")));
+        history.record(&[".git".into()], Deadline { until: Instant::now(), at_least });
+        history.take_report()
+    }
+
+    #[test]
+    fn a_busy_machine_leaves_no_small_repository_unprotected() {
+        assert_eq!(recorded_late(AT_LEAST), "");
+        assert!(recorded_late(0).contains("not all objects are recorded"));
+    }
 }

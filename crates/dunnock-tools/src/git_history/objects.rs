@@ -6,6 +6,7 @@
 //! object itself; where the file system can share contents (btrfs, XFS), the copy is a separate
 //! file and survives that, too.
 
+use super::Deadline;
 use super::files::{self, VersionStamp};
 use rustix::fs::{AtFlags, FileType};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,7 +16,7 @@ use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// `git gc` removes no unreachable object that is younger than this.
 const YOUNG: Duration = Duration::from_secs(14 * 86_400);
@@ -120,14 +121,14 @@ impl Mirror {
         self.dir.join("lost").join(folder)
     }
 
-    /// Looks for what is new and what has vanished. New objects are kept `until` the time is over;
-    /// without a time, they are left for the next look. With `ours`, a command of ours may have
+    /// Looks for what is new and what has vanished. New objects are kept until the deadline;
+    /// without one, they are left for the next look. With `ours`, a command of ours may have
     /// removed what has vanished: it is kept in `lost`, unless it is in a pack now.
     pub(super) fn sync(
         &mut self,
         git: Option<&OwnedFd>,
         ours: bool,
-        until: Option<Instant>,
+        mut deadline: Option<&mut Deadline>,
     ) -> Synced {
         let mut done = Synced::default();
         let objects = git.and_then(|git| files::enter(git, Path::new("objects")).ok());
@@ -152,14 +153,16 @@ impl Mirror {
             }
             let seen = self.folders.get(&folder).filter(|(seen, _)| Some(seen) == stamp.as_ref());
             let nothing_kept = folder != "pack" && !known.contains(&folder);
-            match (seen, until) {
+            match (seen, deadline.as_deref_mut()) {
                 (Some((_, true)), _) | (Some(_), None) => continue,
                 (None, None) if nothing_kept => continue,
-                (_, Some(until)) if !ours && Instant::now() > until => {
-                    done.too_long = true;
-                    continue;
+                (_, Some(deadline)) => {
+                    if !ours && deadline.is_over() {
+                        done.too_long = true;
+                        continue;
+                    }
                 }
-                _ => {}
+                (None, None) => {}
             }
             let wanted = if folder == "pack" { is_pack } else { is_loose };
             let names = source.as_ref().and_then(|dir| files::names(dir).ok()).unwrap_or_default();
@@ -191,8 +194,10 @@ impl Mirror {
                     done.vanished += lost.sum::<usize>();
                 }
             }
-            let complete = match (&source, until) {
-                (Some(source), Some(until)) => self.keep(source, &folder, &fresh, until, &mut done),
+            let complete = match (&source, deadline.as_deref_mut()) {
+                (Some(source), Some(deadline)) => {
+                    self.keep(source, &folder, &fresh, deadline, &mut done)
+                }
                 (Some(_), None) => fresh.is_empty(),
                 (None, _) => true,
             };
@@ -221,7 +226,7 @@ impl Mirror {
         source: &OwnedFd,
         folder: &OsStr,
         fresh: &[&OsString],
-        until: Instant,
+        deadline: &mut Deadline,
         done: &mut Synced,
     ) -> bool {
         if folder == "pack" {
@@ -241,8 +246,8 @@ impl Mirror {
             done.why = Some(error.to_string());
             return false;
         }
-        for (n, name) in fresh.iter().enumerate() {
-            if n % 16 == 0 && Instant::now() > until {
+        for name in fresh {
+            if deadline.is_over() {
                 done.too_long = true;
                 return false;
             }

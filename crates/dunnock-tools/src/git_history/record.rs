@@ -1,5 +1,6 @@
 //! The small files of a repository at one moment: refs, reflogs, stash, HEAD, index and settings.
 
+use super::Deadline;
 use super::files::{self, VersionStamp};
 use rustix::fs::FileType;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How deep folders are read.
 const DEEP: usize = 24;
@@ -38,7 +39,7 @@ pub(super) struct Repo {
 
 /// What reading may cost.
 pub(super) struct Budget {
-    pub(super) until: Instant,
+    pub(super) deadline: Deadline,
     /// All files together.
     bytes: u64,
     /// One file.
@@ -50,14 +51,14 @@ pub(super) struct Budget {
 
 impl Budget {
     /// For a record before a call, which must not take long.
-    pub(super) fn short(until: Instant) -> Self {
-        Self { until, bytes: 64 << 20, large: 16 << 20, files: 20_000, exceeded: false }
+    pub(super) fn short(deadline: Deadline) -> Self {
+        Self { deadline, bytes: 64 << 20, large: 16 << 20, files: 20_000, exceeded: false }
     }
 
     /// To compare with a record: what was recorded must be found again.
     pub(super) fn long() -> Self {
-        let until = Instant::now() + Duration::from_secs(10);
-        Self { until, bytes: 256 << 20, large: 64 << 20, files: 40_000, exceeded: false }
+        let deadline = Deadline::new(Duration::from_secs(10));
+        Self { deadline, bytes: 256 << 20, large: 64 << 20, files: 40_000, exceeded: false }
     }
 }
 
@@ -118,7 +119,7 @@ impl Repo {
             if passed_over || name.as_bytes().ends_with(b".lock") {
                 continue;
             }
-            if budget.files == 0 || Instant::now() > budget.until {
+            if budget.files == 0 || budget.deadline.is_over() {
                 budget.exceeded = true;
                 return;
             }
