@@ -35,6 +35,8 @@ mod prove;
 mod repositories;
 pub mod seatbelt;
 #[cfg(target_os = "linux")]
+mod survey;
+#[cfg(target_os = "linux")]
 mod tree;
 #[cfg(target_os = "linux")]
 mod wire;
@@ -45,7 +47,7 @@ pub use git_names::{GIT_ACTS_ON, REPOSITORY, is_repository};
 #[cfg(target_os = "linux")]
 pub use launcher::serve;
 #[cfg(target_os = "linux")]
-pub use layout::{Found, Layout, Links, Opened, Survey, repository_above};
+pub use layout::{Layout, Opened, repository_above};
 #[cfg(target_os = "linux")]
 pub use lease::{is_open_for_writing, keep_waiting};
 #[cfg(target_os = "linux")]
@@ -54,6 +56,8 @@ pub use linux::{Isolation, Layer, SandboxSpec};
 pub use prove::{PROBE, ProbeOutcome, Trial, VICTIM, probe, prove, victim};
 #[cfg(target_os = "linux")]
 pub use repositories::target_of;
+#[cfg(target_os = "linux")]
+pub use survey::{Found, Links, Survey};
 #[cfg(target_os = "linux")]
 pub use wire::{Bound, Bounds, Probed};
 

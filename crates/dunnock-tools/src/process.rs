@@ -182,7 +182,7 @@ impl Program {
                 spec = Some(boxed.spec);
             }
             watch.history =
-                self.history(context, &crate::sandbox::git_folders(context, spec.as_ref()));
+                self.history(context, &crate::sandbox::git_folders(context, spec.is_some()));
             let env = self.surrounded(env);
             Ok((name.clone(), Start { words, folder, env, input, spec }, watch))
         }

@@ -106,21 +106,16 @@ pub(crate) fn probe(
 
 /// The git folders that a command may change, relative to the workspace; absolute if they are
 /// outside, where only a command without a sandbox can write.
-pub(crate) fn git_folders(context: &CallContext, spec: Option<&SandboxSpec>) -> Vec<PathBuf> {
+pub(crate) fn git_folders(context: &CallContext, sandboxed: bool) -> Vec<PathBuf> {
     let root = context.root.path();
-    let folders = match (spec, &context.layout) {
-        // The sandbox pins every folder with something protected.
-        (Some(spec), _) => spec.pinned.clone(),
-        (None, Some(layout)) => {
-            let all = layout.survey(root).repositories;
-            all.iter().filter_map(|git| git.parent()).map(Path::to_path_buf).collect()
-        }
-        (None, None) => Vec::new(),
-    };
-    let inside = folders.iter().filter_map(|folder| folder.strip_prefix(root).ok());
-    let mut all: Vec<PathBuf> = inside.map(|folder| folder.join(".git")).collect();
+    let found = context.layout.as_ref().map(|layout| layout.survey(root).repositories);
+    let found = found.unwrap_or_default();
+    // Submodules and work trees belong to the repository that contains them.
+    let own = |git: &&PathBuf| !git.ancestors().skip(1).any(|up| found.contains(up));
+    let inside = found.iter().filter(own).filter_map(|git| git.strip_prefix(root).ok());
+    let mut all: Vec<PathBuf> = inside.map(Path::to_path_buf).collect();
     all.push(".git".into());
-    all.extend(spec.is_none().then(|| dunnock_sandbox::repository_above(root)).flatten());
+    all.extend((!sandboxed).then(|| dunnock_sandbox::repository_above(root)).flatten());
     all.sort();
     all.dedup();
     all

@@ -469,6 +469,51 @@ const ATTACKS: &[Attack] = &[
         ],
         then: "cd tools/x && git commit --allow-empty -m x",
     },
+    Attack {
+        name: "a link to a repository among the downloads of commands",
+        setup: "true",
+        plant: &[Sh("MAKE make \"$XDG_CACHE_HOME/x\"; ln -s \"$XDG_CACHE_HOME/x\" docs")],
+        then: "cd docs && git status",
+    },
+    Attack {
+        name: "a link into a repository among the downloads of commands, before it is one",
+        setup: "true",
+        plant: &[
+            Sh("mkdir -p \"$XDG_CACHE_HOME/y/inner\"; ln -s \"$XDG_CACHE_HOME/y/inner\" docs"),
+            Sh("MAKE make \"$XDG_CACHE_HOME/y/.git\""),
+        ],
+        then: "cd docs && git status",
+    },
+    Attack {
+        name: "hooks that a setting of the person's names, in a new repository",
+        setup: "git config --global core.hooksPath .myhooks",
+        plant: &[Sh("git init -q docs; mkdir docs/.myhooks; cp EVIL docs/.myhooks/pre-commit")],
+        then: "cd docs && git commit --allow-empty -m x",
+    },
+    Attack {
+        name: "hooks that a setting of the person's names, before there is a repository",
+        setup: "git config --global core.hooksPath .myhooks",
+        plant: &[
+            Sh("mkdir -p docs/.myhooks; cp EVIL docs/.myhooks/pre-commit"),
+            Sh("git init -q docs"),
+        ],
+        then: "cd docs && git commit --allow-empty -m x",
+    },
+    Attack {
+        name: "a repository in a folder that cannot be listed",
+        setup: "true",
+        plant: &[Sh("mkdir -p d/e; MAKE make d/e/x; chmod 0311 d/e; chmod 0311 d")],
+        then: "cd d/e/x && git status",
+    },
+    Attack {
+        name: "a repository in folders that cannot be changed",
+        setup: "true",
+        plant: &[Sh(
+            "git init -q d; mkdir -p d/.git/hooks; cp EVIL d/.git/hooks/pre-commit; chmod \
+                     0555 d/.git/hooks d/.git",
+        )],
+        then: "cd d && chmod u+w .git && git commit --allow-empty -m x",
+    },
 ];
 
 fn served(world: &World, n: usize, call: &Call, text: impl Fn(&str) -> String) -> Served {
@@ -509,6 +554,18 @@ async fn attempt(attack: &Attack, level: &str) -> (bool, bool) {
     let line = format!("export GIT_EDITOR=true; ({}) || true", attack.then);
     world.bash(&line);
     (world.canary.exists() || home.join("PWNED").exists(), ran.code == 3)
+}
+
+/// The same for somebody who is not root, to whom folders can be closed.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_planted_is_run_by_an_ordinary_users_next_git_command() {
+    if dunnock_testkit::ordinary::is_root() {
+        let program = std::env::var("DUNNOCK_BIN");
+        let program = program.unwrap_or_else(|_| env!("CARGO_BIN_EXE_dunnock").into());
+        let test = "planted::nothing_planted_is_run_by_the_persons_next_git_command";
+        let run = move || dunnock_testkit::ordinary::run(test, &[("DUNNOCK_BIN", &program)]);
+        println!("{}", tokio::task::spawn_blocking(run).await.unwrap());
+    }
 }
 
 /// RED-H1, H2, H4, H5, H6.
@@ -648,6 +705,12 @@ const TRICKS: &[(&str, &str, &str, &str)] = &[
         "echo ignore-scripts=true > .npmrc",
         "rm -f .npmrc; mkdir .npmrc; touch .npmrc/a",
         "grep -q ignore-scripts .npmrc",
+    ),
+    (
+        "a folder in place of git's configuration",
+        "true",
+        "rm -f .git/config; mkdir .git/config; touch .git/config/a",
+        "grep -q bare .git/config",
     ),
     (
         "a link inside a folder",

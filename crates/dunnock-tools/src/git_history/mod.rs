@@ -7,15 +7,17 @@
 //!
 //! Invariant: no program is run, no link is followed, and every path in a repository goes by
 //! descriptor from the workspace's own folder.
-//! Invariant: recording takes at most [`BUDGET`], or as long as the first [`AT_LEAST`] files need.
+//! Invariant: recording takes at most [`BUDGET`], or as long as the first [`deadline::AT_LEAST`] files need.
 //! What it could not do is reported, and the next calls continue.
 
+mod deadline;
 mod files;
 mod loss;
 mod objects;
 mod record;
 mod restore;
 
+use deadline::Deadline;
 use dunnock_core::failpoint;
 use dunnock_proto::{Hash, SessionId};
 use loss::Loss;
@@ -30,39 +32,14 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long recording may delay a command.
 const BUDGET: Duration = Duration::from_millis(100);
-/// How many files are recorded however long it takes: a busy machine must not leave a small
-/// repository unprotected.
-const AT_LEAST: usize = 2_000;
 /// Repositories inside the git folder of another one, at most.
 const MOST_MODULES: usize = 1_000;
 /// The folder beside a workspace's checkpoints.
 const FOLDER: &str = "git";
-
-/// When recording stops.
-struct Deadline {
-    until: Instant,
-    /// Files that are recorded even after that.
-    at_least: usize,
-}
-
-impl Deadline {
-    fn new(budget: Duration) -> Self {
-        Self { until: Instant::now() + budget, at_least: AT_LEAST }
-    }
-
-    /// Asked before each file.
-    fn is_over(&mut self) -> bool {
-        if self.at_least > 0 {
-            self.at_least -= 1;
-            return false;
-        }
-        Instant::now() > self.until
-    }
-}
 
 /// The folder for what is saved of a workspace.
 pub(crate) fn store_folder(base: &Path, root: &Path) -> PathBuf {
@@ -466,6 +443,8 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use deadline::AT_LEAST;
+    use std::time::Instant;
 
     /// What recording reports if its time is over before the first file.
     fn recorded_late(at_least: usize) -> String {

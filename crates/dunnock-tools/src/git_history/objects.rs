@@ -6,7 +6,7 @@
 //! object itself; where the file system can share contents (btrfs, XFS), the copy is a separate
 //! file and survives that, too.
 
-use super::Deadline;
+use super::deadline::Deadline;
 use super::files::{self, VersionStamp};
 use rustix::fs::{AtFlags, FileType};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

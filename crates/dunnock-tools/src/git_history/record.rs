@@ -1,6 +1,6 @@
 //! The small files of a repository at one moment: refs, reflogs, stash, HEAD, index and settings.
 
-use super::Deadline;
+use super::deadline::Deadline;
 use super::files::{self, VersionStamp};
 use rustix::fs::FileType;
 use std::collections::{BTreeMap, BTreeSet};

@@ -56,7 +56,7 @@ pub(crate) fn is_tame(text: &str, submodule: bool) -> bool {
             }
             Some((key, value)) => {
                 let work_tree = submodule && key.trim() == "worktree";
-                let up = value.trim().starts_with("../") && !value.contains('"');
+                let up = value.trim().starts_with("../");
                 (TAME.contains(&key.trim()) || (work_tree && up))
                     && !value.contains("::")
                     && !value.contains(['"', '\\'])

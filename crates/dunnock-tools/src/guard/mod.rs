@@ -2,7 +2,7 @@
 //!
 //! Where the kernel protects them (level A), only those that were missing or are links need this;
 //! at lower levels all of them do. It runs outside the sandbox, in a folder that a command may be
-//! changing at the same time. Invariant: every step goes by descriptor from the workspace's own
+//! changing at the same time. Invariant: every change goes by descriptor from the workspace's own
 //! folder and follows no link, and nothing is deleted: what is removed is moved to a folder of
 //! ours.
 
@@ -65,6 +65,8 @@ pub(crate) struct Guard {
     said: Mutex<Vec<String>>,
 }
 
+/// How deep folders can be nested that a command made unreadable.
+const MOST_HIDDEN: usize = 50;
 /// How often repositories are looked for while a command runs. It takes at most a twentieth of the
 /// time.
 const SEARCH: Duration = Duration::from_secs(1);
@@ -101,6 +103,14 @@ fn folder(dir: &File, name: &Path) -> rustix::io::Result<File> {
         ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
     )
     .map(File::from)
+}
+
+/// Adds rights to a folder, which may be open for its path only.
+fn add_mode(dir: &File, rights: Mode) -> bool {
+    use std::os::fd::AsRawFd as _;
+    let Ok(about) = rustix::fs::fstat(dir) else { return false };
+    let mode = Mode::from_raw_mode(about.st_mode) | rights;
+    rustix::fs::chmod(format!("/proc/self/fd/{}", dir.as_raw_fd()), mode).is_ok()
 }
 
 fn kind(dir: &File, name: &OsString) -> Option<FileType> {
@@ -260,8 +270,17 @@ impl Guard {
             .as_nanos();
         let shown = path.to_string_lossy().replace('/', "+");
         let to = self.aside.join(format!("{now}-{shown}"));
+        let rename = || rustix::fs::renameat(dir, name.as_os_str(), rustix::fs::CWD, &to);
         let moved = dunnock_private::create_folder(&self.aside).is_ok()
-            && rustix::fs::renameat(dir, name.as_os_str(), rustix::fs::CWD, &to).is_ok();
+            && match rename() {
+                // The command may have made the folders read-only.
+                Err(rustix::io::Errno::ACCESS) => {
+                    add_mode(dir, Mode::RWXU);
+                    let _ = folder(dir, Path::new(name)).map(|inner| add_mode(&inner, Mode::RWXU));
+                    rename().is_ok()
+                }
+                done => done.is_ok(),
+            };
         // If that is on another disk, it stays here under a name that nothing acts on.
         let here = format!("{}.refused-{now}", name.to_string_lossy());
         let place = match moved {
@@ -344,34 +363,74 @@ impl Guard {
     pub(crate) fn over(&self) -> Vec<String> {
         self.look();
         for (path, files) in &self.kept {
-            self.restore(path, files);
+            self.restore(path, files, false, |_, _| false);
         }
         self.record_fetched();
-        let after = self.layout.survey(self.root.path());
+        let after = self.survey_all();
         self.new_repositories(&after);
-        self.passed_over();
+        self.passed_over(&after);
         self.clean_sequences(&after.repositories);
         self.check_names(&after);
         std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Restores files and folders to what they were.
-    fn restore(&self, path: &Path, files: &Files) {
-        let (mut now, mut room) = (Files::new(), MOST);
-        let read = self.keep(path, &mut now, &mut room);
-        if read.is_none() {
+    /// Searches the workspace. A folder that the command made unreadable could hide a repository: it
+    /// becomes readable again.
+    fn survey_all(&self) -> Survey {
+        let mut found = self.layout.survey(self.root.path());
+        for _ in 0..MOST_HIDDEN {
+            let hidden = found.unreadable.difference(&self.before.unreadable);
+            let shown =
+                hidden.filter_map(|path| self.relative(path)).filter(|path| self.show(path));
+            if shown.count() == 0 {
+                break;
+            }
+            found = self.layout.survey(self.root.path());
+        }
+        found
+    }
+
+    /// Makes a folder readable for its owner.
+    fn show(&self, path: &Path) -> bool {
+        let ResolvedPath::To(dir, name) = self.way(path) else { return false };
+        let done = folder(&dir, Path::new(&name)).is_ok_and(|dir| add_mode(&dir, Mode::RWXU));
+        if done {
+            self.say(format!("{} (it could not be listed; now it can)", path.display()));
+        }
+        done
+    }
+
+    /// Restores the files at a path to what they were, except for versions that `accepts` allows
+    /// and, with `deletes`, for files that are gone.
+    fn restore(
+        &self,
+        path: &Path,
+        files: &Files,
+        deletes: bool,
+        mut accepts: impl FnMut(&Path, &(Vec<u8>, u32)) -> bool,
+    ) {
+        let mut now = Files::new();
+        if self.keep(path, &mut now, &mut MOST.clone()).is_none() {
             // Too large or unreadable now: all of it goes, and what was there comes back.
             self.remove(path);
-            now.clear();
-        } else if now == *files {
+            for (file, (bytes, mode)) in files {
+                self.put_back(file, bytes, *mode);
+            }
             return;
         }
-        for (file, (bytes, mode)) in files.iter().filter(|(file, was)| now.get(*file) != Some(*was))
-        {
-            self.put_back(file, bytes, *mode);
-        }
-        for file in now.keys().filter(|file| !files.contains_key(*file)) {
+        // First what is new: a folder may be in the place of a file.
+        let new = now.iter().filter(|(file, _)| !files.contains_key(*file));
+        for (file, _) in new.filter(|(file, is)| !accepts(file, is)) {
             self.remove(file);
+        }
+        for (file, was @ (bytes, mode)) in files {
+            let stays = match now.get(file) {
+                Some(is) => is == was || accepts(file, is),
+                None => deletes && !self.is_there(file),
+            };
+            if !stays {
+                self.put_back(file, bytes, *mode);
+            }
         }
     }
 

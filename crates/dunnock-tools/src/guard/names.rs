@@ -10,49 +10,25 @@ impl Guard {
     /// move and copy those that it can write to.
     pub(super) fn check_names(&self, after: &Survey) {
         let root = self.root.path();
-        let read = |path: &Path| {
-            let mut files = Files::new();
-            self.keep(path, &mut files, &mut MOST.clone()).map(|()| files)
-        };
         let mut accepted = None;
         let mut accepts = |named: &Path, file: &Path, is: &(Vec<u8>, u32)| {
             let versions = accepted.get_or_insert_with(|| self.versions_now());
             versions.accepts(named, file, is)
         };
         for (path, files) in &self.names {
-            let Some(now) = read(path) else {
-                // Too large or unreadable now: all of it goes, and what was there comes back.
-                self.remove(path);
-                for (file, (bytes, mode)) in files {
-                    self.put_back(file, bytes, *mode);
-                }
-                continue;
-            };
-            if now == *files {
-                continue;
-            }
-            let new = now.iter().filter(|(file, _)| !files.contains_key(*file));
-            for (file, _) in new.filter(|(file, is)| !accepts(path, file, is)) {
-                self.remove(file);
-            }
             let deletes = self.checkout || self.before.watched.contains(&root.join(path));
-            for (file, was @ (bytes, mode)) in files {
-                let kept = match now.get(file) {
-                    Some(is) => is == was || accepts(path, file, is),
-                    None => deletes && !self.is_there(file),
-                };
-                if !kept {
-                    self.put_back(file, bytes, *mode);
-                }
-            }
+            self.restore(path, files, deletes, |file, is| accepts(path, file, is));
         }
         for path in after.named.difference(&self.before.named) {
             let Some(relative) = self.relative(path) else { continue };
             let plain = path.symlink_metadata().is_ok_and(|about| !about.is_symlink());
-            let files = read(&relative).filter(|files| plain && !files.is_empty());
-            if !files
-                .is_some_and(|files| files.iter().all(|(file, is)| accepts(&relative, file, is)))
-            {
+            let mut files = Files::new();
+            let read = self.keep(&relative, &mut files, &mut MOST.clone()).is_some();
+            let stays = plain
+                && read
+                && !files.is_empty()
+                && files.iter().all(|(file, is)| accepts(&relative, file, is));
+            if !stays {
                 self.remove(&relative);
             }
         }

@@ -27,6 +27,18 @@ impl Guard {
     pub(super) fn new_repositories(&self, after: &Survey) {
         for repository in after.repositories.difference(&self.before.repositories) {
             self.calm(repository, |_| true);
+            // What a setting of the user's names in every repository.
+            let named = self.layout.named_by_repository(repository);
+            for path in named.difference(&self.before.named_by_git) {
+                if let Some(path) = self.relative(path).filter(|path| path != Path::new("")) {
+                    self.remove(&path);
+                }
+            }
+        }
+        for link in after.links.iter().filter(|link| self.layout.leads_to_kept_repository(link)) {
+            if let Some(link) = self.relative(link) {
+                self.remove(&link);
+            }
         }
         for file in after.git_files.difference(&self.before.git_files) {
             self.check_git_file(file, &after.repositories);
@@ -35,8 +47,8 @@ impl Guard {
 
     /// The same in folders that are not searched before a command, such as `node_modules`: there,
     /// whatever changed since it began.
-    pub(super) fn passed_over(&self) {
-        let found = self.layout.survey_passed_over(self.root.path());
+    pub(super) fn passed_over(&self, after: &Survey) {
+        let found = self.layout.survey_passed_over(self.root.path(), after);
         let new = |path: &Path| {
             let since = self.began.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             path.symlink_metadata().is_ok_and(|about| {
@@ -101,9 +113,8 @@ impl Guard {
             let entries = std::fs::read_dir(self.root.path().join(path)).into_iter().flatten();
             entries.flatten().map(|entry| entry.path())
         };
-        let of_work_tree = path.parent().and_then(Path::parent).is_some_and(|up| {
-            up.ends_with(".git/worktrees") || (up.ends_with("worktrees") && has_git(up))
-        });
+        let above = path.parent().and_then(Path::parent);
+        let of_work_tree = above.is_some_and(|up| up.ends_with("worktrees") && has_git(up));
         match (kind(&dir, &last), name) {
             (Some(FileType::Directory), "hooks" | "remotes" | "branches")
                 if std::fs::read_dir(self.root.path().join(path)).is_err() =>
@@ -121,9 +132,7 @@ impl Guard {
             (Some(FileType::RegularFile), _) => {
                 let text = self.text(path).unwrap_or_else(|| "?".into());
                 match name {
-                    "config" | "config.worktree" => {
-                        config::is_tame(&text, self.is_of_submodule(path))
-                    }
+                    "config" | "config.worktree" => config::is_tame(&text, is_of_submodule(path)),
                     "commondir" => of_work_tree && text.trim() == "../..",
                     "gitdir" => of_work_tree,
                     "info/attributes" => text.trim().is_empty(),
@@ -132,10 +141,6 @@ impl Guard {
             }
             _ => false,
         }
-    }
-
-    fn is_of_submodule(&self, config: &Path) -> bool {
-        config.components().any(|part| part.as_os_str() == "modules") && has_git(config)
     }
 
     fn text(&self, path: &Path) -> Option<String> {
@@ -183,6 +188,10 @@ impl Guard {
             }
         }
     }
+}
+
+fn is_of_submodule(config: &Path) -> bool {
+    config.components().any(|part| part.as_os_str() == "modules") && has_git(config)
 }
 
 fn has_git(path: &Path) -> bool {
