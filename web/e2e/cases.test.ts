@@ -289,6 +289,29 @@ test('a line cannot go on beyond the edge of the question', async () => {
   ).toBe(true);
 });
 
+test('in the overview, where there is no input, a message does not answer either', async () => {
+  w = await World.start([shell('touch one'), say('over')], { config: 'approve = "ask"' });
+  const { id } = await w.api<{ id: string }>('POST', '/api/sessions', { prompt: 'first' });
+  await until(
+    'it waits',
+    async () => (await w.api<{ state: string }>('GET', `/api/sessions/${id}`)).state === 'waiting',
+  );
+  const p = await w.page({ path: '/#/all' });
+  await ask(p).waitFor();
+  await ready(p);
+  await p.clock.install();
+  await p.clock.pauseAt(Date.now() + 60_000);
+  for (const words of ['why', 'try', 'any', 'no idea', 'yes but']) {
+    for (const letter of words) {
+      await p.keyboard.press(letter === ' ' ? 'Space' : letter);
+      await p.clock.runFor(200);
+    }
+    await p.clock.runFor(2_000);
+    expect(await ask(p).isVisible(), words).toBe(true);
+  }
+  expect(existsSync(join(w.folder, 'one'))).toBe(false);
+});
+
 test('in the overview a key answers the question that has the focus, and no other', async () => {
   w = await World.start([shell('touch one'), shell('touch two'), say('over'), say('over')], {
     config: 'approve = "ask"',

@@ -116,6 +116,41 @@ test('a key that was meant for something else answers nothing', async () => {
   expect(existsSync(join(w.folder, 'made'))).toBe(false);
 });
 
+test('a reply never answers, however fast it is typed', async () => {
+  await world([shell('touch made'), say('over')], { config: 'approve = "ask"' });
+  const page = await w.page();
+  await send(page, 'Make a file');
+  await ask(page).waitFor();
+  await ready(page);
+  // The page's clock stands still between keys, however busy the machine is.
+  await page.clock.install();
+  await page.clock.pauseAt(Date.now() + 60_000);
+  for (const words of ['why', 'try', 'any', 'no idea', 'yes but'])
+    for (const delay of [30, 60, 100, 150, 200, 300, 400]) {
+      await page.locator('h1').click();
+      for (const letter of words) {
+        await page.keyboard.press(letter === ' ' ? 'Space' : letter);
+        await page.clock.runFor(delay);
+      }
+      await page.clock.runFor(1_000);
+      expect(await field(page).inputValue(), `every ${delay} ms`).toBe(words);
+      expect(await ask(page).isVisible()).toBe(true);
+      await field(page).fill('');
+    }
+  await page.clock.resume();
+  expect(existsSync(join(w.folder, 'made'))).toBe(false);
+  // A single key waits visibly, can be taken back, and takes effect at once with Enter.
+  await page.locator('h1').click();
+  await page.keyboard.press('y');
+  await ask(page).getByText('“y” in a moment').waitFor();
+  await page.keyboard.press('Escape');
+  await new Promise((done) => setTimeout(done, 600));
+  expect(await ask(page).isVisible()).toBe(true);
+  await page.keyboard.press('y');
+  await page.keyboard.press('Enter');
+  await said(page, 'over');
+});
+
 test('decline with a note that the model is told', async () => {
   await world([shell('touch made'), say('As you wish.')], { config: 'approve = "ask"' });
   const page = await w.page();
@@ -151,6 +186,7 @@ test('always shows its rule first, then holds', async () => {
     .getByRole('button', { name: /Run once/ })
     .waitFor();
   await page.keyboard.press('a');
+  await ask(page).getByText('Always allow:').waitFor();
   await page.keyboard.press('s');
   // The second call of that shape is not asked about.
   await said(page, 'Both are done.');
@@ -167,6 +203,10 @@ test('always in every session can be listed and taken back', async () => {
     .waitFor();
   await ready(page);
   await page.keyboard.press('a');
+  // The first Enter opens the rule, the second one grants it.
+  await page.keyboard.press('Enter');
+  await ask(page).getByText('Always allow:').waitFor();
+  await new Promise((done) => setTimeout(done, 600));
   await page.keyboard.press('Enter');
   await said(page, 'It is made.');
   await until('the rule is kept', async () => (await w.run('rules')).stdout.includes('touch'));

@@ -125,7 +125,7 @@ test('the overview shows what works and what waits in all folders, and answers f
   await w.api('POST', '/api/sessions', { prompt: 'the one that works', workspace: other });
   await page.locator('h1').click();
   await ready(page);
-  await page.keyboard.press('o');
+  await page.getByRole('link', { name: /Overview/ }).click();
   const waiting = page.getByRole('region', { name: 'Waiting for you' });
   await waiting.getByText('touch made').waitFor();
   await page.getByRole('region', { name: 'Running' }).getByText('thinking').waitFor();

@@ -69,6 +69,8 @@ pub const KEYS: &[KeyHelp] = &[
     key(Place::Question, "t", "no, with a note to the model"),
     key(Place::Question, "a", "always: shows the rule first"),
     key(Place::Question, "e", "explain"),
+    key(Place::Question, "enter", "the key takes effect at once, not after half a second"),
+    key(Place::Question, "other letters", "begin a message"),
     key(Place::Question, "up, down, pgup, pgdn", "scroll the question"),
     key(Place::Question, "left, right", "previous question, next question"),
     key(Place::List, "up, down", "move"),

@@ -1,8 +1,9 @@
 //! A question on the screen: its text, the keys that answer it, and what they do.
 //!
 //! Invariant: no key answers within [`GUARD`] of the question being drawn, nor while keys keep
-//! arriving faster than that: they were not meant for it. Invariant: nothing can be approved before
-//! its end was on the screen.
+//! arriving faster than that: they were not meant for it. Invariant: a key that is followed by
+//! another one within [`WAIT`] answers nothing: both are the beginning of a text. Invariant: nothing
+//! can be approved before its end was on the screen.
 
 use crate::calls;
 use crate::edit::Field;
@@ -26,6 +27,17 @@ const GAP: usize = 3;
 
 /// Milliseconds before a key is accepted.
 pub const GUARD: u64 = 300;
+
+/// Milliseconds before a key takes effect, if no other key follows.
+pub const WAIT: u64 = 500;
+
+/// An answer key that has not taken effect yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pressed {
+    pub key: char,
+    /// When it takes effect.
+    pub at: u64,
+}
 
 /// What the keys do now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +77,10 @@ pub struct Panel {
     pub stage: Stage,
     /// Keys before this time are ignored.
     pub guard: u64,
+    /// The key that takes effect next.
+    pub pressed: Option<Pressed>,
+    /// Enter is ignored before this time: the key before it opened what it would confirm.
+    pub opened: u64,
     /// Rows scrolled past.
     pub offset: usize,
     /// Every row has been on the screen.
@@ -89,6 +105,8 @@ impl Panel {
             id: question.id,
             stage,
             guard: now + GUARD,
+            pressed: None,
+            opened: 0,
             offset: 0,
             read: false,
             seen: 0,
@@ -117,7 +135,31 @@ impl Panel {
     /// ignored for a while.
     pub fn show_again(&mut self, now: u64) {
         self.guard = now + GUARD;
+        self.pressed = None;
         (self.seen, self.read) = (0, false);
+    }
+
+    /// Whether a text is being typed for the question.
+    #[must_use]
+    pub fn takes_text(&self) -> bool {
+        matches!(self.stage, Stage::Note(_) | Stage::Words(_))
+    }
+
+    /// Whether this key answers the question, or leads to an answer.
+    #[must_use]
+    pub fn is_answer(&self, question: &Question, key: char) -> bool {
+        match (&self.stage, &question.kind) {
+            (Stage::Note(_) | Stage::Words(_), _) => false,
+            (Stage::Always, _) => key == 's',
+            (Stage::Choose | Stage::Explain, QuestionKind::Person { choices, .. }) => {
+                let digit = key.to_digit(10).and_then(|n| usize::try_from(n).ok());
+                key == 't' || digit.is_some_and(|n| (1..=choices.len()).contains(&n))
+            }
+            (Stage::Choose | Stage::Explain, QuestionKind::Approval(_)) => {
+                matches!(key, 'y' | 'n' | 't' | 'a' | 'e')
+            }
+            (Stage::Choose | Stage::Explain, _) => matches!(key, 'y' | 'n' | 'e'),
+        }
     }
 
     /// Handles a key.
@@ -342,32 +384,38 @@ pub fn facts(session: &Session, question: &Question, columns: usize) -> Vec<Line
 pub fn keys(panel: &Panel, question: &Question, columns: usize) -> Vec<Line> {
     let view = question.kind.view();
     let label = |text: &str| text.to_lowercase();
-    let pairs: Vec<(&str, String)> = match (&panel.stage, &question.kind) {
-        (Stage::Note(_), _) => {
-            vec![("enter", "decline with this note".into()), ("esc", "back".into())]
+    let pairs: Vec<(&str, String)> = if let Some(Pressed { key, .. }) = panel.pressed {
+        let now = format!("“{key}” now");
+        let typing = "typing to write a message".to_owned();
+        vec![("enter", now), ("esc", "take it back".into()), ("keep", typing)]
+    } else {
+        match (&panel.stage, &question.kind) {
+            (Stage::Note(_), _) => {
+                vec![("enter", "decline with this note".into()), ("esc", "back".into())]
+            }
+            (Stage::Words(_), _) => vec![("enter", label(view.yes))],
+            (Stage::Always, _) => {
+                vec![
+                    ("enter", "in every session".into()),
+                    ("s", "only in this one".into()),
+                    ("esc", "back".into()),
+                ]
+            }
+            (Stage::Explain, _) => vec![("esc", "back".into())],
+            (Stage::Choose, QuestionKind::Person { choices, .. }) => {
+                vec![("1", format!("to {}: choose", choices.len())), ("t", "type an answer".into())]
+            }
+            (Stage::Choose, QuestionKind::Approval(approval)) => {
+                let always = approval.rule.is_some().then(|| ("a", "always …".to_owned()));
+                let others = [
+                    ("y", label(view.yes)),
+                    ("n", label(view.no)),
+                    ("t", "decline with a note".to_owned()),
+                ];
+                others.into_iter().chain(always).chain([("e", "explain".to_owned())]).collect()
+            }
+            (Stage::Choose, _) => vec![("y", label(view.yes)), ("n", label(view.no))],
         }
-        (Stage::Words(_), _) => vec![("enter", label(view.yes))],
-        (Stage::Always, _) => {
-            vec![
-                ("enter", "in every session".into()),
-                ("s", "only in this one".into()),
-                ("esc", "back".into()),
-            ]
-        }
-        (Stage::Explain, _) => vec![("any key", "back".into())],
-        (Stage::Choose, QuestionKind::Person { choices, .. }) => {
-            vec![("1", format!("to {}: choose", choices.len())), ("t", "type an answer".into())]
-        }
-        (Stage::Choose, QuestionKind::Approval(approval)) => {
-            let always = approval.rule.is_some().then(|| ("a", "always …".to_owned()));
-            let others = [
-                ("y", label(view.yes)),
-                ("n", label(view.no)),
-                ("t", "decline with a note".to_owned()),
-            ];
-            others.into_iter().chain(always).chain([("e", "explain".to_owned())]).collect()
-        }
-        (Stage::Choose, _) => vec![("y", label(view.yes)), ("n", label(view.no))],
     };
     // A key and its label stay on one row.
     let mut rows = vec![Line::empty()];

@@ -113,12 +113,16 @@ impl Plain {
                 }
                 _ => self.key(KeyCode::Esc).await,
             }
+        } else if self.is_no_answer(word) {
+            self.state.hint = "that is no answer; type one of the keys above".into();
         } else if self.state.question().is_some() && answers && !word.starts_with('/') {
             self.state.focus = Focus::Question;
             for c in word.chars() {
                 self.key(KeyCode::Char(c)).await;
             }
-            if typing || (granting && word.is_empty()) {
+            // A line is complete: its key does not wait for another one.
+            let pressed = self.state.panel.as_ref().is_some_and(|panel| panel.pressed.is_some());
+            if pressed || typing || (granting && word.is_empty()) {
                 self.key(KeyCode::Enter).await;
             }
         } else {
@@ -129,6 +133,18 @@ impl Plain {
             self.key(KeyCode::Enter).await;
         }
         self.show()
+    }
+
+    /// Whether a line is a single letter that does not answer the question.
+    fn is_no_answer(&self, word: &str) -> bool {
+        let mut letters = word.chars();
+        let (Some(letter), None) = (letters.next(), letters.next()) else { return false };
+        match (self.state.question(), &self.state.panel) {
+            (Some(question), Some(panel)) => {
+                !panel.takes_text() && letter != '/' && !panel.is_answer(question, letter)
+            }
+            _ => false,
+        }
     }
 
     async fn input(&mut self, input: Input) {

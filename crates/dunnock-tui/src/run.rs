@@ -161,7 +161,7 @@ impl Running {
                     None => std::future::pending().await,
                 }
             };
-            let moves = self.state.moves();
+            let ticks = self.state.needs_ticks();
             let demo = async {
                 match &mut self.demo {
                     Some(demo) => demo.recv().await,
@@ -169,11 +169,20 @@ impl Running {
                 }
             };
             tokio::select! {
+                // Keys come first: see `Input::Tick` in `update`. Events of the session come last,
+                // because there can be many.
+                biased;
                 event = events.next() => match event {
                     Some(Ok(event)) => self.event(event, &mut events).await?,
                     Some(Err(error)) => return Err(error),
                     None => return Ok(()),
                 },
+                _ = tick.tick(), if ticks => self.input(Input::Tick, &mut events).await?,
+                signal = signals.next() => match signal {
+                    Signal::End => self.input(Input::Hangup, &mut events).await?,
+                    Signal::Continued => self.come_back()?,
+                },
+                () = sleep => {}
                 event = self.app.events.recv() => match event {
                     Some(event) => {
                         self.input(Input::Host(event), &mut events).await?;
@@ -188,12 +197,6 @@ impl Running {
                     Some(event) if self.state.demo => self.input(Input::Host(event), &mut events).await?,
                     _ => self.demo = None,
                 },
-                _ = tick.tick(), if moves => self.input(Input::Tick, &mut events).await?,
-                signal = signals.next() => match signal {
-                    Signal::End => self.input(Input::Hangup, &mut events).await?,
-                    Signal::Continued => self.come_back()?,
-                },
-                () = sleep => {}
             }
             if self.draft_due.is_some_and(|at| at <= Instant::now()) {
                 self.keep_draft();

@@ -234,6 +234,12 @@ impl State {
         at_work || self.shell.is_some() || self.session.compacting
     }
 
+    /// Whether ticks are needed: for what moves, and for a key that takes effect later.
+    #[must_use]
+    pub fn needs_ticks(&self) -> bool {
+        self.moves() || self.panel.as_ref().is_some_and(|panel| panel.pressed.is_some())
+    }
+
     /// The open question on the screen.
     #[must_use]
     pub fn question(&self) -> Option<&crate::session::Question> {

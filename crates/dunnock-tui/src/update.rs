@@ -5,7 +5,7 @@ use crate::fuzzy;
 use crate::host::HostRequest;
 use crate::host_events::{give_back, on_host_event};
 use crate::lines::mode;
-use crate::panel::{self, Outcome, Panel};
+use crate::panel::{self, Outcome, Panel, Pressed};
 use crate::pick::{Pick, Picked, Row, Value};
 use crate::session::Session;
 use crate::slash;
@@ -34,7 +34,15 @@ pub fn update(s: &mut State, input: Input, now: u64) -> Vec<Effect> {
         Input::Paste(text) => paste(s, &text, now),
         Input::Resize(columns, rows) => s.size = (columns, rows),
         Input::Focus(focused) => s.focused = focused,
-        Input::Tick => s.tick += 1,
+        Input::Tick => {
+            s.tick += 1;
+            // Only a tick ends the wait: keys that came before it are handled first, so that a
+            // terminal that stalls turns no message into an answer.
+            let pressed = s.panel.as_ref().and_then(|panel| panel.pressed);
+            if !listed && pressed.is_some_and(|pressed| pressed.at <= now) {
+                take_effect(s, now, &mut effects);
+            }
+        }
         Input::Host(event) => on_host_event(s, event, now, &mut effects),
         Input::Edited(Ok(text)) => {
             let pictures = s.field.pictures();
@@ -96,6 +104,9 @@ pub(crate) fn send(s: &mut State, command: Command, effects: &mut Vec<Effect>) {
 fn on_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect>) {
     s.hint.clear();
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    if control || key.code == KeyCode::BackTab {
+        let _ = s.panel.as_mut().and_then(|panel| panel.pressed.take());
+    }
     match key.code {
         KeyCode::Char('c') if control => return ctrl_c(s, now, effects),
         KeyCode::Char('z') if control => return effects.push(Effect::Suspend),
@@ -199,18 +210,43 @@ pub(crate) fn set_mode(s: &mut State, next: Mode, effects: &mut Vec<Effect>) {
 fn question_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect>) {
     let Some(question) = s.question().cloned() else { return };
     let Some(panel) = &mut s.panel else { return };
+    let held = key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+    let plain = match key.code {
+        KeyCode::Char(c) if !held => Some(c),
+        _ => None,
+    };
     if now < panel.guard {
         // Typed before the question could be read: not an answer. The text goes to the input field,
         // and further keys go there, too.
         panel.guard = now + panel::GUARD;
-        if let KeyCode::Char(c) = key.code
-            && !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
-        {
-            s.field.insert(c.encode_utf8(&mut [0; 4]));
-            s.focus = Focus::Field;
-            s.hint = "not taken as an answer; tab to answer".into();
+        if let Some(c) = plain {
+            type_in(s, &[c]);
         }
         return;
+    }
+    let nothing_typed = match &panel.stage {
+        panel::Stage::Note(typed) => typed.is_empty(),
+        stage => *stage == panel::Stage::Always,
+    };
+    let early = nothing_typed && now < panel.opened && !s.plain;
+    if early && panel.pressed.is_none() && key.code == KeyCode::Enter {
+        return;
+    }
+    if !panel.takes_text() {
+        match (panel.pressed.take(), plain) {
+            (Some(pressed), None) if key.code == KeyCode::Enter => {
+                panel.pressed = Some(pressed);
+                return take_effect(s, now, effects);
+            }
+            (Some(_), None) if matches!(key.code, KeyCode::Esc | KeyCode::Backspace) => return,
+            (Some(pressed), Some(c)) => return type_in(s, &[pressed.key, c]),
+            (None, Some(c)) if panel.is_answer(&question, c) => {
+                panel.pressed = Some(Pressed { key: c, at: now + panel::WAIT });
+                return;
+            }
+            (None, Some(c)) if c != ' ' => return type_in(s, &[c]),
+            _ => {}
+        }
     }
     match key.code {
         KeyCode::Tab => return s.focus = Focus::Field,
@@ -230,21 +266,56 @@ fn question_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect
             }
             return;
         }
-        KeyCode::Char(_) if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => {
-            return;
-        }
+        KeyCode::Char(_) if held => return,
         _ => {}
     }
-    match panel.key(&question, key.code) {
+    answer_key(s, &question, key.code, now, effects);
+}
+
+/// These keys were not an answer: they go to the input field, and further keys, too.
+fn type_in(s: &mut State, keys: &[char]) {
+    s.field.insert(&keys.iter().collect::<String>());
+    s.focus = Focus::Field;
+    s.hint = "not taken as an answer; tab to answer".into();
+    if let Some(panel) = &mut s.panel
+        && !panel.takes_text()
+    {
+        panel.stage = panel::Stage::Choose;
+    }
+}
+
+/// The key that was pressed last takes effect.
+fn take_effect(s: &mut State, now: u64, effects: &mut Vec<Effect>) {
+    let question = s.question().cloned();
+    let pressed = s.panel.as_mut().and_then(|panel| panel.pressed.take());
+    if let (Some(question), Some(pressed)) = (question, pressed) {
+        answer_key(s, &question, KeyCode::Char(pressed.key), now, effects);
+    }
+}
+
+fn answer_key(
+    s: &mut State,
+    question: &crate::session::Question,
+    code: KeyCode,
+    now: u64,
+    effects: &mut Vec<Effect>,
+) {
+    let Some(panel) = &mut s.panel else { return };
+    let stage = std::mem::discriminant(&panel.stage);
+    let outcome = panel.key(question, code);
+    if std::mem::discriminant(&panel.stage) != stage {
+        panel.opened = now + panel::WAIT;
+    }
+    match outcome {
         Outcome::Stays => {}
         Outcome::Hint(text) => s.hint = text.into(),
         Outcome::Answer(answer, note) => {
             panel.stage = panel::Stage::Choose; // the typed text was sent
-            reply(s, &question, answer, note, effects);
+            reply(s, question, answer, note, effects);
         }
         Outcome::Everywhere(rule) => {
             s.everywhere = true;
-            reply(s, &question, Answer::Always { rule }, None, effects);
+            reply(s, question, Answer::Always { rule }, None, effects);
         }
         Outcome::Other(step) => {
             let all = &s.session.questions;
@@ -417,7 +488,11 @@ fn paste(s: &mut State, text: &str, now: u64) {
     {
         return field.insert(text);
     }
-    s.focus = Focus::Field; // neither a paste nor what follows it is an answer
+    // Neither a paste nor what is around it is an answer.
+    if let Some(pressed) = s.panel.as_mut().and_then(|panel| panel.pressed.take()) {
+        type_in(s, &[pressed.key]);
+    }
+    s.focus = Focus::Field;
     if let Some(panel) = &mut s.panel {
         panel.guard = panel.guard.max(now + panel::GUARD);
     }

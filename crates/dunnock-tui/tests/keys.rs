@@ -27,22 +27,75 @@ fn answers(t: &Tape) -> Vec<(Answer, Option<String>)> {
     t.commands().iter().filter_map(reply).collect()
 }
 
+/// UX-B2: typing a reply approved the command.
+#[test]
+fn a_reply_never_answers_however_fast_it_is_typed() {
+    let mut count = 0;
+    for text in ["why", "try", "any", "no idea", "yes but", "e.g. this", "not now", "sure?"] {
+        for pause in [30, 60, 100, 150, 200, 300, 400] {
+            let mut t = asking();
+            t.wait(2_500);
+            for c in text.chars() {
+                t.key(KeyCode::Char(c)).wait(pause / 2).input(Input::Tick).wait(pause - pause / 2);
+            }
+            t.wait(2_000).input(Input::Tick);
+            assert!(t.commands().is_empty(), "{text} every {pause} ms: {:?}", t.commands());
+            assert_eq!(t.state.field.text(), text, "every {pause} ms");
+            count += 1;
+        }
+    }
+    println!("{count} replies, none answers");
+}
+
+#[test]
+fn an_answer_key_can_take_effect_at_once_or_be_taken_back() {
+    let mut t = asking();
+    t.key(KeyCode::Char('y')).wait(499).input(Input::Tick);
+    assert!(answers(&t).is_empty());
+    assert!(t.screen().contains("“y” now"), "the wait is visible: {}", t.screen());
+    t.wait(1).input(Input::Tick);
+    assert_eq!(answers(&t), [(Answer::Yes, None)]);
+    let mut t = asking();
+    t.key(KeyCode::Char('y')).key(KeyCode::Enter);
+    assert_eq!(answers(&t), [(Answer::Yes, None)]);
+    // A terminal that stalled: the keys that follow were typed in time.
+    let mut t = asking();
+    t.key(KeyCode::Char('y')).wait(900).key(KeyCode::Char('e')).input(Input::Tick);
+    assert!(t.commands().is_empty() && t.state.field.text() == "ye");
+    for back in [KeyCode::Esc, KeyCode::Backspace, KeyCode::Tab, KeyCode::Down] {
+        let mut t = asking();
+        t.key(KeyCode::Char('y')).wait(100).key(back).wait(2_000).input(Input::Tick);
+        assert!(t.commands().is_empty(), "{back:?}: {:?}", t.commands());
+    }
+    let mut t = asking();
+    t.key(KeyCode::Char('a')).key(KeyCode::Enter);
+    assert!(answers(&t).is_empty(), "the rule is shown first");
+    t.wait(400).key(KeyCode::Enter);
+    assert!(answers(&t).is_empty(), "it was not read yet");
+    t.wait(100).key(KeyCode::Enter);
+    assert_eq!(answers(&t), [(Answer::Always { rule: rule(&["make"]) }, None)]);
+    let mut t = asking();
+    t.key(KeyCode::Char('y')).input(Input::Paste("es, but".into()));
+    t.wait(2_000).input(Input::Tick);
+    assert!(t.commands().is_empty() && t.state.field.text() == "yes, but");
+}
+
 /// Holds T2: y n t a e in the terminal app; the rule is shown before it is granted.
 #[test]
 fn each_key_of_an_approval_does_what_it_says() {
     let mut t = asking();
-    t.key(KeyCode::Char('y'));
+    t.answer('y');
     assert_eq!(answers(&t), [(Answer::Yes, None)]);
     let mut t = asking();
-    t.key(KeyCode::Char('n'));
+    t.answer('n');
     assert_eq!(answers(&t), [(Answer::No, None)]);
     let mut t = asking();
-    t.key(KeyCode::Char('t')).type_in("rather ninja").key(KeyCode::Enter);
+    t.answer('t').type_in("rather ninja").key(KeyCode::Enter);
     assert_eq!(answers(&t), [(Answer::No, Some("rather ninja".into()))]);
     let mut t = asking();
-    t.key(KeyCode::Char('a'));
+    t.answer('a');
     assert!(answers(&t).is_empty(), "the rule is shown before anything is granted");
-    t.key(KeyCode::Enter);
+    t.wait(500).key(KeyCode::Enter);
     let rule = rule(&["make"]);
     assert_eq!(answers(&t), [(Answer::Always { rule: rule.clone() }, None)]);
     assert!(!asked(&t, &HostRequest::Grant(rule.clone())), "somebody else may have answered");
@@ -50,23 +103,23 @@ fn each_key_of_an_approval_does_what_it_says() {
     t.told(HostEvent::Frame(Frame::Accepted { id: request.id, seq: 9 }));
     assert!(asked(&t, &HostRequest::Grant(rule.clone())));
     let mut t = asking();
-    t.key(KeyCode::Char('a')).key(KeyCode::Char('s'));
+    t.answer('a').answer('s');
     assert!(!asked(&t, &HostRequest::Grant(rule.clone())), "only this session");
     assert_eq!(answers(&t), [(Answer::Always { rule }, None)]);
     let mut t = asking();
-    t.key(KeyCode::Char('a')).key(KeyCode::Esc).key(KeyCode::Char('e'));
+    t.answer('a').key(KeyCode::Esc).answer('e');
     assert!(
         answers(&t).is_empty() && t.commands().is_empty(),
         "esc goes back, it does not stop the work"
     );
-    t.key(KeyCode::Char('y'));
+    t.answer('y');
     assert_eq!(answers(&t), [(Answer::Yes, None)], "explained, it can be answered");
 }
 
 #[test]
 fn an_answer_names_the_question_that_was_shown() {
     let mut t = asking();
-    t.key(KeyCode::Char('y'));
+    t.answer('y');
     let hash = t.state.session.questions[0].hash;
     assert!(
         matches!(t.commands()[0], Command::Reply { question: QuestionId(1), hash: h, .. } if h == hash)
@@ -82,9 +135,9 @@ fn what_is_typed_before_the_question_is_no_answer() {
     assert_eq!(t.state.field.text(), "yes", "and none of it is lost");
     t.wait(2_000).type_in("y");
     assert!(t.commands().is_empty(), "who types goes on typing");
-    t.key(KeyCode::Tab).key(KeyCode::Char('y'));
+    t.key(KeyCode::Tab).answer('y');
     assert!(t.commands().is_empty(), "nor does who came here by a key that completes words");
-    t.key(KeyCode::Tab).wait(400).key(KeyCode::Char('y'));
+    t.key(KeyCode::Tab).wait(400).answer('y');
     assert_eq!(answers(&t), [(Answer::Yes, None)]);
 }
 
@@ -98,7 +151,7 @@ fn a_rule_is_granted_only_where_it_is_seen() {
     for _ in 0..40 {
         t.wait(400).key(KeyCode::PageDown);
     }
-    t.key(KeyCode::Char('a'));
+    t.answer('a');
     assert!(
         t.screen().contains("commands that start with \"echo\"")
             && t.screen().contains("Always allow"),
@@ -119,7 +172,7 @@ fn no_row_is_jumped_over_by_paging() {
     let missed: Vec<u32> = (1..=80).filter(|n| !seen.contains(&format!("row{n}."))).collect();
     assert!(missed.is_empty(), "{missed:?}");
     assert!(!t.screen().is_empty());
-    t.key(KeyCode::Char('y'));
+    t.answer('y');
     assert_eq!(answers(&t).len(), 1);
 }
 
@@ -132,12 +185,7 @@ fn what_is_pressed_while_another_session_opens_goes_nowhere_else() {
     t.type_in("/new").key(KeyCode::Enter);
     assert!(asked(&t, &HostRequest::New));
     let before = t.commands().len();
-    t.wait(400)
-        .key(KeyCode::BackTab)
-        .key(KeyCode::Esc)
-        .key(KeyCode::Tab)
-        .wait(400)
-        .key(KeyCode::Char('y'));
+    t.wait(400).key(KeyCode::BackTab).key(KeyCode::Esc).key(KeyCode::Tab).wait(400).answer('y');
     assert_eq!(t.commands().len(), before, "neither a mode, nor a stop, nor a yes");
 }
 
@@ -148,9 +196,9 @@ fn the_next_question_is_guarded_too() {
     t.working().answered(1, parts);
     t.question(approval_of(id(1, 0)));
     t.question(approval_of(id(1, 1)));
-    t.wait(400).key(KeyCode::Char('y'));
+    t.wait(400).answer('y');
     t.fact(Replied { question: QuestionId(1), answer: Answer::Yes, note: None });
-    t.wait(50).key(KeyCode::Char('y'));
+    t.wait(50).answer('y');
     assert_eq!(answers(&t).len(), 1, "a second y in the same breath answers nothing");
 }
 
@@ -173,7 +221,7 @@ fn an_explanation_is_not_what_would_run() {
     let mut t = Tape::new(200, 60);
     let command: String = (1..=300).map(|n| format!("echo {n}\n")).collect();
     t.working().asks_plain(json!({ "command": command })).wait(400);
-    t.key(KeyCode::Char('e')).key(KeyCode::Char('y'));
+    t.answer('e').answer('y');
     assert!(t.commands().is_empty(), "its end was not on the screen");
 }
 
@@ -181,7 +229,7 @@ fn an_explanation_is_not_what_would_run() {
 fn nothing_is_approved_where_it_cannot_be_seen() {
     for (columns, rows) in [(12, 30), (80, 5), (1, 1)] {
         let mut t = Tape::new(columns, rows);
-        t.working().asks_plain(json!({"command": "make"})).wait(400).key(KeyCode::Char('y'));
+        t.working().asks_plain(json!({"command": "make"})).wait(400).answer('y');
         assert!(t.commands().is_empty(), "{columns}x{rows}");
     }
 }
@@ -229,11 +277,11 @@ fn a_past_of_many_facts_is_read_without_drawing_it() {
 #[test]
 fn what_was_typed_for_a_question_that_another_answered_is_kept() {
     let mut t = asking();
-    t.key(KeyCode::Char('t')).type_in("rather ninja");
+    t.answer('t').type_in("rather ninja");
     t.fact(Replied { question: QuestionId(1), answer: Answer::Yes, note: None });
     assert_eq!(t.state.field.text(), "rather ninja");
     let mut t = asking();
-    t.key(KeyCode::Char('t')).type_in("rather ninja").key(KeyCode::Enter);
+    t.answer('t').type_in("rather ninja").key(KeyCode::Enter);
     t.fact(Replied {
         question: QuestionId(1),
         answer: Answer::No,
@@ -255,17 +303,17 @@ fn what_does_not_fit_is_read_to_its_end_before_it_is_approved() {
     let mut t = Tape::new(60, 20);
     let command: String = (1..=300).map(|n| format!("echo {n}\n")).collect();
     t.working().asks_plain(json!({ "command": command })).wait(400);
-    t.key(KeyCode::Char('y'));
+    t.answer('y');
     assert!(t.commands().is_empty() && t.state.hint.contains("to the end"), "{}", t.state.hint);
     for _ in 0..40 {
         t.key(KeyCode::PageDown);
     }
     assert!(t.screen().contains("echo 300"));
-    t.key(KeyCode::Char('y'));
+    t.answer('y');
     assert_eq!(answers(&t), [(Answer::Yes, None)]);
     // To decline, nothing has to be read.
     let mut t = Tape::new(60, 20);
-    t.working().asks_plain(json!({ "command": command })).wait(400).key(KeyCode::Char('n'));
+    t.working().asks_plain(json!({ "command": command })).wait(400).answer('n');
     assert_eq!(answers(&t), [(Answer::No, None)]);
 }
 
@@ -425,6 +473,9 @@ fn every_key_of_the_table_does_something() {
             }
             if key == "down" && help.place == dunnock_tui::Place::Typing {
                 t.key(KeyCode::Up);
+            }
+            if key == "enter" && help.place == dunnock_tui::Place::Question {
+                t.key(KeyCode::Char('y'));
             }
             let (before, effects) = (t.screen(), t.effects.len());
             press(&mut t, key);

@@ -328,17 +328,25 @@ const SCENES: &[Scene] = &[
     ("asks_for_the_network", || waiting(80, 30).screen()),
     ("asks_narrow", || waiting(40, 30).screen()),
     ("asks_wide", || waiting(140, 30).screen()),
+    ("asks_and_a_key_waits", || {
+        let mut t = waiting(80, 30);
+        t.key(KeyCode::Char('y')).screen()
+    }),
+    ("asks_and_a_key_waits_narrow", || {
+        let mut t = waiting(40, 30);
+        t.key(KeyCode::Char('y')).screen()
+    }),
     ("asks_explained", || {
         let mut t = waiting(80, 30);
-        t.key(KeyCode::Char('e')).screen()
+        t.answer('e').screen()
     }),
     ("asks_always_shows_its_rule", || {
         let mut t = waiting(80, 30);
-        t.key(KeyCode::Char('a')).screen()
+        t.answer('a').screen()
     }),
     ("asks_declined_with_a_note", || {
         let mut t = waiting(80, 30);
-        t.key(KeyCode::Char('t')).type_in("use the crate that is there").screen()
+        t.answer('t').type_in("use the crate that is there").screen()
     }),
     ("asks_and_was_answered", || {
         let mut t = waiting(80, 30);
@@ -467,7 +475,7 @@ const SCENES: &[Scene] = &[
     ("asks_about_what_does_not_fit", || {
         let mut t = Tape::new(60, 20);
         let command: String = (1..=300).map(|n| format!("echo {n}\n")).collect();
-        t.working().asks_plain(shell(&command)).wait(400).key(KeyCode::Char('y')).screen()
+        t.working().asks_plain(shell(&command)).wait(400).answer('y').screen()
     }),
     ("asks_while_somebody_types", || {
         let mut t = Tape::new(80, 24);
@@ -544,7 +552,7 @@ const SCENES: &[Scene] = &[
     }),
     ("an_error_of_the_model", || {
         let mut t = Tape::new(60, 24);
-        let error = "mock: the server is busy (503). Trying again in 2.0 s".into();
+        let error = "reconnecting 2/5 in 1.0 s · mock: the connection was lost; what arrived of the answer is discarded".into();
         t.working()
             .fact(StepFailed {
                 retry_at: Some(At(9_000)),

@@ -62,6 +62,11 @@ impl Tape {
         self.input(Input::Key(KeyEvent::new(code, KeyModifiers::NONE)))
     }
 
+    /// Presses an answer key, and no other one until it takes effect.
+    pub fn answer(&mut self, c: char) -> &mut Self {
+        self.key(KeyCode::Char(c)).wait(500).input(Input::Tick)
+    }
+
     pub fn control(&mut self, c: char) -> &mut Self {
         self.input(Input::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL)))
     }

@@ -236,6 +236,7 @@ async fn a_call_is_declined_with_a_note() {
     window.key("Enter");
     window.wait_for_question("Run this command");
     window.key("t");
+    window.wait_for("decline with this note");
     window.type_in("rather with make");
     window.wait_for("rather with make");
     window.key("Enter");
@@ -263,6 +264,7 @@ async fn always_shows_its_rule_and_then_asks_no_more() {
     window.key("a");
     let screen = window.wait_for("Always allow");
     assert!(screen.contains("touch") && !home.project().join("a.one").exists(), "{screen}");
+    std::thread::sleep(Duration::from_millis(600)); // an Enter that comes at once is not for it
     window.key("Enter");
     window.wait_for("Both.");
     let log = wait_for_fact(&home, "ended").await;

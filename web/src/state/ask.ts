@@ -179,6 +179,18 @@ export type Outcome =
 export const firstStage = (q: Shown): Stage =>
   q.kind === 'person' && q.choices.length === 0 ? 'words' : 'choose';
 
+/** Milliseconds before an answer key takes effect, if no other key follows. */
+export const WAIT = 500;
+
+/** Whether this key answers the question, or leads to an answer. */
+export function isAnswer(q: Shown, stage: Stage, name: string): boolean {
+  if (name.length !== 1 || stage === 'note' || stage === 'words') return false;
+  if (stage === 'always') return name === 's';
+  if (q.kind === 'person')
+    return name === 't' || (/^[1-9]$/.test(name) && Number(name) <= q.choices.length);
+  return (q.kind === 'approval' ? 'yntae' : 'yne').includes(name);
+}
+
 /** The effect of a key. `read`: all of the question has been on the screen. */
 export function key(q: Shown, stage: Stage, name: string, read: boolean): Outcome {
   const unread = {

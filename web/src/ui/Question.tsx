@@ -4,7 +4,8 @@
  *
  * Nothing can be approved before all of it was on the screen. Keys and clicks meant for something
  * else do not count: they are ignored for a moment after the question appears, after it changes,
- * and after each key that came too early.
+ * and after each key that came too early. A key that is followed by another one is the beginning of
+ * a message: both go to the input.
  */
 
 import {
@@ -20,12 +21,14 @@ import { everywhere, reply } from '../state/actions';
 import {
   firstStage,
   GUARD,
+  isAnswer,
   key,
   RULE,
   shown,
   type Outcome,
   type Shown,
   type Stage,
+  WAIT,
 } from '../state/ask';
 import { tell } from '../state/store';
 import { visible } from '../text/safe';
@@ -80,6 +83,14 @@ const SCROLL: Record<string, number> = {
   ' ': 0.9,
 };
 
+/** Types into the input. It is controlled by React, which sees only what the browser reports. */
+function insert(field: HTMLTextAreaElement, text: string): void {
+  field.focus();
+  const set = Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value')?.set;
+  set?.call(field, field.value + text);
+  field.dispatchEvent(new Event('input', { bubbles: true }));
+}
+
 /** Exactly what would run: every line, wrapped, in the same scroll area as the rest. */
 function Exact({ q }: { q: Shown }) {
   if (q.kind !== 'approval' || !q.isChange)
@@ -132,10 +143,15 @@ function Card({
   const [words, setWords] = useState('');
   const [read, setRead] = useState(false);
   const [busy, setBusy] = useState(false);
+  /** An answer key that has not taken effect yet. */
+  const [pressed, setPressed] = useState<string | null>(null);
   const card = useRef<HTMLElement>(null);
   const body = useRef<HTMLDivElement>(null);
   const end = useRef<HTMLSpanElement>(null);
   const since = useRef(0);
+  /** When a letter was last typed that is no answer, and when the current stage began. */
+  const typing = useRef(0);
+  const opened = useRef(0);
   /** Details from the server. If they change, the question has to be read again. */
   const known = `${q.rows.map((row) => row.value).join()} ${q.rule?.words ?? ''} ${String(main)} ${String(q.pending)}`;
 
@@ -145,6 +161,7 @@ function Card({
     since.current = Date.now();
     // oxlint-disable-next-line react/set-state-in-effect -- a changed text must be read again
     setRead(false);
+    setPressed(null);
     if (!mark) return;
     const seen = new IntersectionObserver(
       (all) => all.some((e) => e.isIntersecting) && setRead(true),
@@ -171,6 +188,7 @@ function Card({
     async (outcome: Outcome) => {
       if (!outcome) return;
       if ('stage' in outcome) {
+        opened.current = Date.now();
         setStage(outcome.stage);
         card.current?.focus();
         return;
@@ -203,12 +221,47 @@ function Card({
     [act, early, q, read, stage],
   );
 
+  const takeEffect = useCallback(() => {
+    setPressed(null);
+    if (pressed !== null) press(pressed);
+  }, [press, pressed]);
+  // The timer must not start again when something else changes.
+  const effect = useRef(takeEffect);
+  useLayoutEffect(() => {
+    effect.current = takeEffect;
+  }, [takeEffect]);
+  useEffect(() => {
+    if (pressed === null) return;
+    const drop = () => setPressed(null);
+    const act = () => {
+      const at = document.activeElement;
+      if (at?.matches(TYPING) || document.querySelector('dialog[open]')) drop();
+      else effect.current();
+    };
+    // Keys that came while the page was busy are handled before the second timer.
+    let timer = setTimeout(() => {
+      timer = setTimeout(act, 0);
+    }, WAIT);
+    window.addEventListener('pointerdown', drop, true);
+    window.addEventListener('focusin', drop);
+    return () => {
+      clearTimeout(timer);
+      window.removeEventListener('pointerdown', drop, true);
+      window.removeEventListener('focusin', drop);
+    };
+  }, [pressed]);
+
   // A layout effect, so that the handler always matches what is on the screen.
   useLayoutEffect(() => {
     const heard = (e: KeyboardEvent) => {
       const to = e.target as HTMLElement;
       // A key goes to the question with the focus; the main one takes keys outside any question.
-      const mine = card.current?.contains(to) || (main && !to.closest(QUESTION));
+      const covered = card.current?.closest('[inert]');
+      const mine = !covered && (card.current?.contains(to) || (main && !to.closest(QUESTION)));
+      // Any other key ends the wait of the one before it.
+      const before = e.repeat || e.key === 'Shift' ? null : pressed;
+      if (before !== null) setPressed(null);
+      if (e.key === 'Shift') return;
       if (
         !mine ||
         e.defaultPrevented ||
@@ -220,14 +273,51 @@ function Card({
         document.querySelector('dialog[open]')
       )
         return;
+      const take = () => {
+        e.preventDefault();
+        e.stopPropagation();
+      };
+      const field = document.getElementById('composer') as HTMLTextAreaElement | null;
+      const letter = e.key.length === 1 && e.key !== ' ';
+      if (before !== null) {
+        if (e.key === 'Enter') {
+          press(before);
+          return take();
+        }
+        if (e.key === 'Escape' || e.key === 'Backspace') return take();
+        if (e.key.length === 1) {
+          typing.current = Date.now();
+          if (main && field) {
+            insert(field, before + e.key);
+            setStage(firstStage(q));
+          }
+          return take();
+        }
+      }
+      // What the key before it opened is not confirmed by the same stroke.
+      if (e.key === 'Enter' && stage === 'always' && Date.now() - opened.current < WAIT)
+        return take();
       if ((e.key === 'Enter' || e.key === ' ') && to.matches('button, a, summary')) return;
       // A letter typed while the question appeared belongs to the input.
-      const field = document.getElementById('composer') as HTMLTextAreaElement | null;
       if (e.key.length === 1 && main && field && early()) {
         since.current = Date.now();
         field.focus(); // the browser inserts the letter there
         return e.stopPropagation();
       }
+      // Where there is no input, somebody who types is still not answering.
+      const types = Date.now() - typing.current < WAIT;
+      if (isAnswer(q, stage, e.key) && !early() && !types) {
+        setPressed(e.key);
+        return take();
+      }
+      // Any other letter begins a message.
+      if (letter) typing.current = Date.now();
+      if (letter && main && field && !to.closest('aside, nav')) {
+        insert(field, e.key);
+        setStage(firstStage(q));
+        return take();
+      }
+      if (letter && types) return take();
       const by = SCROLL[e.key];
       if (by !== undefined && stage !== 'note' && stage !== 'words') {
         body.current?.scrollBy({
@@ -236,15 +326,12 @@ function Card({
         return e.preventDefault();
       }
       if (!many && (e.key === 'ArrowLeft' || e.key === 'ArrowRight')) return;
-      if (press(e.key)) {
-        e.preventDefault();
-        e.stopPropagation();
-      }
+      if (press(e.key)) take();
     };
     // Runs before the page's keys: here Escape goes back one stage, there it stops the task.
     window.addEventListener('keydown', heard, true);
     return () => window.removeEventListener('keydown', heard, true);
-  }, [early, main, many, press, stage]);
+  }, [early, main, many, press, pressed, q, stage]);
 
   const send = () => {
     if (early()) return;
@@ -260,7 +347,7 @@ function Card({
     if (e.nativeEvent.isComposing) return;
     if (e.key === 'Enter' && !e.shiftKey) {
       e.preventDefault();
-      send();
+      if (words || Date.now() - opened.current > WAIT) send();
     } else if (e.key === 'Escape') {
       e.preventDefault();
       setStage(firstStage(q));
@@ -269,6 +356,12 @@ function Card({
   };
   const go = (name: string) => () => void press(name);
   const label = `question-${session}-${q.id}`;
+  const waits =
+    pressed === null ? null : (
+      <span className="faint" role="status">
+        {`“${pressed}” in a moment · enter: now · esc: take it back`}
+      </span>
+    );
   // Focus the field only if a key or click led here; never take the caret from another field.
   const field = (el: HTMLTextAreaElement | null) => {
     const at = document.activeElement;
@@ -350,6 +443,7 @@ function Card({
             <Button kind="quiet" k="esc" onClick={() => setStage('choose')}>
               Back
             </Button>
+            {waits}
           </div>
         </div>
       ) : stage === 'note' || stage === 'words' ? (
@@ -429,7 +523,9 @@ function Card({
               </Button>
             </>
           )}
-          {q.pending ? (
+          {waits ? (
+            waits
+          ) : q.pending ? (
             <span className="faint">loading the question …</span>
           ) : read ? null : (
             <span className="faint">scroll to the end first</span>

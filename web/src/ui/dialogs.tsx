@@ -141,6 +141,8 @@ const KEYS: [string, [string, string][]][] = [
       ['t', 'no, with a note to the model'],
       ['a', 'always: shows the rule first'],
       ['e', 'explain'],
+      ['enter', 'the key takes effect at once, not after half a second'],
+      ['other letters', 'begin a message'],
       ['← →', 'previous question, next question'],
     ],
   ],
