@@ -386,6 +386,8 @@ export interface Config {
   profile: string;
   /** How well commands must be isolated. */
   sandbox: Sandbox;
+  /** How many answers in a row may repeat each other before the person is asked; 0 for no limit. */
+  stall_limit: number;
   /** How many previous answers a new one is compared with, to detect a model that is stuck. */
   stall_window: number;
   /** Characters of the first prompt that become the title. */
@@ -396,6 +398,8 @@ export interface Config {
   verify: (string)[];
   /** How often verification may fail. */
   verify_tries: number;
+  /** A call that succeeds after this many milliseconds may be waiting for something; repeating it is not a stall. */
+  waiting_ms: number;
   /** The model's context window in tokens, if known. */
   window: number | null;
 }
@@ -438,6 +442,8 @@ export interface ConfigPatch {
   profile: string;
   /** How well commands must be isolated. */
   sandbox: Sandbox;
+  /** How many answers in a row may repeat each other before the person is asked; 0 for no limit. */
+  stall_limit: number;
   /** How many previous answers a new one is compared with, to detect a model that is stuck. */
   stall_window: number;
   /** Characters of the first prompt that become the title. */
@@ -448,6 +454,8 @@ export interface ConfigPatch {
   verify: (string)[];
   /** How often verification may fail. */
   verify_tries: number;
+  /** A call that succeeds after this many milliseconds may be waiting for something; repeating it is not a stall. */
+  waiting_ms: number;
   /** The model's context window in tokens, if known. */
   window: number | null;
 }

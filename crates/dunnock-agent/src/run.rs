@@ -157,7 +157,7 @@ impl Run {
             let mut summary = self.connection.handle().map(Handle::summary);
             let parked = summary.as_mut().map(|summary| {
                 let now = summary.borrow_and_update();
-                now.parked && now.seq == self.state.seq
+                now.idle() && now.seq == self.state.seq
             });
             if self.settled(parked) {
                 return Ok(None);
@@ -250,7 +250,14 @@ impl Run {
                 self.pending.extend(asked.map(Event::Asked));
             }
             Fact::Ended(_) => self.ended = record.envelope.seq,
-            Fact::StepFailed(e) => self.used(&e.usage),
+            Fact::StepFailed(e) => {
+                self.used(&e.usage);
+                if e.retry_at.is_some() {
+                    // It is sent again, and counts once.
+                    self.iterations = self.iterations.saturating_sub(1);
+                    self.pending.push_back(Event::Note(e.error));
+                }
+            }
             Fact::Compacted(e) => self.used(&e.usage),
             Fact::CompactionFailed(e) => self.used(&e.usage),
             _ => {}

@@ -76,7 +76,13 @@ pub fn apply(s: &mut State, event: &Event) {
                     s.compacted = None; // conversation since the last compaction can be compacted too
                 }
             }
-            s.add_context(s.tokens(&e.partial));
+            if e.retry_at.is_some() {
+                // It will be sent again.
+                s.steps_left = s.steps_left.saturating_add(1);
+                s.bounds.pop();
+            } else {
+                s.add_context(s.tokens(&e.partial));
+            }
         }
         Event::TimerFired(_) => s.wake = None,
         Event::Asked(e) => {
@@ -199,7 +205,7 @@ pub fn apply(s: &mut State, event: &Event) {
         }
         Event::Noticed(e) => {
             s.add_context(s.tokens(&e.text));
-            s.progress.warned |= e.stalled;
+            s.progress.warnings += u32::from(e.stalled);
             if !e.sources.is_empty() {
                 s.sources = Arc::new(e.sources.clone());
             }
@@ -306,7 +312,11 @@ impl State {
     }
 
     fn answered(&mut self, e: &Answered) {
+        // A stream that broke after some calls: its usage is not known.
+        let broke = e.attempts.last().is_some_and(|attempt| attempt.error.is_some());
+        let lost = if broke { self.unknown_beyond(&e.usage) } else { Default::default() };
         self.use_up(&e.usage, e.attempts.iter().map(|a| a.ms).sum());
+        self.lose(lost);
         if e.usage.input > 0 {
             let preamble = self.preamble.as_ref().map_or(0, |h| h.bytes / self.token_bytes());
             self.context = e.usage.input.saturating_add(e.usage.output).saturating_sub(preamble);
@@ -332,6 +342,7 @@ impl State {
         let seq = self.seq;
         let keep = self.config.checkpoints;
         let ok = e.outcome == Outcome::Done;
+        let waiting = self.config.waiting_ms;
         if !e.seen_files.is_empty() {
             let seen = Arc::make_mut(&mut self.seen);
             seen.extend(
@@ -343,6 +354,7 @@ impl State {
         let (wrote, harness) = (began && call.writes(), call.harness);
         call.stage = Stage::Finished { ok };
         call.moved = e.checked_tree.is_some();
+        call.waited = ok && e.ms >= waiting;
         call.result =
             Some(Hash::of_parts(&[outcome_name(&e.outcome).as_bytes(), e.shown.as_bytes()]));
         if wrote && keep {
@@ -368,8 +380,9 @@ impl State {
             self.progress.same = 0;
             return;
         }
-        // Waiting for a program is not a loop.
-        if self.calls.iter().all(|c| c.polls) {
+        // Waiting is not a loop.
+        if self.calls.iter().any(|c| c.waited) || self.calls.iter().all(|c| c.polls) {
+            self.progress.same = 0;
             return;
         }
         let mut key = Hash::of(tree.0.as_bytes());

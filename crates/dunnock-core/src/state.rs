@@ -118,6 +118,8 @@ pub struct Call {
     pub leaves_process: bool,
     /// It only waits for such a process.
     pub polls: bool,
+    /// It succeeded after a while: the model may be waiting for something.
+    pub waited: bool,
     /// Hash of the outcome and of the text for the model.
     pub result: Option<Hash>,
     /// Whether it is a check that changed the files it checked.
@@ -149,6 +151,7 @@ impl Call {
             access: Access::NOTHING,
             leaves_process: false,
             polls: false,
+            waited: false,
             result: None,
             moved: false,
             harness: false,
@@ -253,8 +256,8 @@ pub struct Progress {
     pub recent: Arc<Vec<Hash>>,
     /// How many answers in a row repeated a recent one.
     pub same: u32,
-    /// Whether the model was warned.
-    pub warned: bool,
+    /// How often the model was warned.
+    pub warnings: u32,
 }
 
 /// A folded session. Only events change the fields; see [`apply`](crate::apply()).

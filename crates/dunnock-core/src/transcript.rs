@@ -81,6 +81,10 @@ pub struct Request {
     /// The blob with the system prompt and tools.
     pub preamble: Hash,
     tail: Option<Arc<Segment>>,
+    /// Streams that broke since the last answer.
+    pub failed_attempts: u32,
+    /// The model that answered last.
+    pub answered_by: Option<Arc<str>>,
 }
 
 impl Request {
@@ -159,6 +163,8 @@ pub struct Transcript {
     notices: Vec<Message>,
     prompts: Vec<Message>,
     step: Option<(Step, Hash)>,
+    failed_attempts: u32,
+    answered_by: Option<Arc<str>>,
 }
 
 impl Transcript {
@@ -171,6 +177,7 @@ impl Transcript {
         }
         base.tail = tail;
         base.base = None;
+        base.failed_attempts = 0;
         Self { base: Some(Box::new(base.clone())), ..base }
     }
 
@@ -205,11 +212,23 @@ impl Transcript {
     pub fn apply(&mut self, seq: Seq, event: &Event) -> Fold {
         match event {
             Event::Prompted(e) => {
+                self.failed_attempts = 0;
                 self.prompts.push(Message::User { text: e.text.clone(), images: e.images.clone() })
             }
-            Event::Continued(_) => self.prompts.push(notice("Continue.")),
+            Event::Continued(_) => {
+                self.failed_attempts = 0;
+                self.prompts.push(notice("Continue."));
+            }
             Event::Noticed(e) => self.notices.push(Message::Notice { text: e.text.clone() }),
-            Event::Answered(e) => self.answered(seq, e),
+            Event::Answered(e) => {
+                self.failed_attempts = 0;
+                self.answered_by = Some(e.model.as_str().into());
+                self.answered(seq, e);
+            }
+            // The request is sent again: what had arrived is discarded.
+            Event::StepFailed(e) if e.retry_at.is_some() => {
+                self.failed_attempts = self.failed_attempts.saturating_add(1);
+            }
             Event::StepFailed(e) if !e.partial.is_empty() => {
                 self.seal_answer(seq);
                 let parts = Arc::new([Part::Text { text: e.partial.clone() }]);
@@ -227,6 +246,7 @@ impl Transcript {
             }
             Event::CheckCalled(e) => self.called(e),
             Event::Finished(e) => self.finished(e),
+            Event::Ended(_) | Event::PreambleSet(_) => self.failed_attempts = 0,
             Event::StepStarted(e) => {
                 self.flush(e.upto);
                 self.step = Some((e.step, e.preamble));
@@ -238,7 +258,6 @@ impl Transcript {
             | Event::Configured(_)
             | Event::Moved(_)
             | Event::Baselined(_)
-            | Event::PreambleSet(_)
             | Event::OutboxWritten(_)
             | Event::StepFailed(_)
             | Event::TimerFired(_)
@@ -249,7 +268,6 @@ impl Transcript {
             | Event::Started(_)
             | Event::Planned(_)
             | Event::InterruptRequested(_)
-            | Event::Ended(_)
             | Event::OwnerChanged(_)
             | Event::Checkpointed(_)
             | Event::RewindRequested(_)
@@ -265,7 +283,13 @@ impl Transcript {
     #[must_use]
     pub fn request(&self) -> Option<Request> {
         let (step, preamble) = self.step?;
-        Some(Request { step, preamble, tail: self.tail.clone() })
+        Some(Request {
+            step,
+            preamble,
+            tail: self.tail.clone(),
+            failed_attempts: self.failed_attempts,
+            answered_by: self.answered_by.clone(),
+        })
     }
 
     /// The length of all sealed messages in bytes.

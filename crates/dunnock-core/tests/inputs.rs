@@ -98,6 +98,8 @@ pub fn config(r: &mut Rng) -> Config {
         bridge: None,
         picture_tokens: 1_500,
         stall_window: 6,
+        stall_limit: 3,
+        waiting_ms: 1_000,
         title_chars: 80,
         mode: *r
             .pick(&[Mode::Read, Mode::Ask, Mode::Edits, Mode::Auto, Mode::Auto, Mode::All])

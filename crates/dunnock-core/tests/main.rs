@@ -20,4 +20,5 @@ mod random;
 mod rng;
 mod scenes;
 mod stage;
+mod stalls;
 mod world;

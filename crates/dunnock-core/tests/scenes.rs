@@ -595,69 +595,6 @@ fn arguments_that_were_not_parsed_do_not_pass_a_denial() {
     assert!(read.out.contains("not allowed: the approval mode is read"), "{}", read.out);
 }
 
-#[test]
-fn going_in_circles_is_told_once_and_then_asked() {
-    let config = Config { checkpoints: true, mode: Mode::All, ..auto() };
-    let round =
-        |n: u32, command: &str, result: &str| format!("< shell: {command}\n= {n}.0 {result}\nkept");
-    let rounds = |rounds: &[(&str, &str)]| {
-        let lines: Vec<String> = rounds
-            .iter()
-            .zip(1..)
-            .map(|((command, result), n)| round(n, command, result))
-            .collect();
-        play(config.clone(), &format!("> go\nkept\n{}", lines.join("\n")))
-    };
-    let told = |scene: &crate::stage::Scene| scene.out.matches("noticed").count();
-    let asked = |scene: &crate::stage::Scene| {
-        scene.s.questions.iter().filter(|q| matches!(*q.kind, QuestionKind::Stalled { .. })).count()
-    };
-    let twice = rounds(&[("make", "no"), ("make", "no")]);
-    assert_eq!((told(&twice), asked(&twice)), (1, 0), "{}", twice.out);
-    let mut thrice = rounds(&[("make", "no"), ("make", "no"), ("make", "no")]);
-    assert_eq!((told(&thrice), asked(&thrice)), (1, 1), "{}", thrice.out);
-    assert_eq!(thrice.s.step, Step(3), "the question holds the next step");
-    thrice.line("! yes");
-    assert_eq!(thrice.s.step, Step(4), "{}", thrice.out);
-    let steps = rounds(&[("a", "x"), ("b", "y"), ("a", "x"), ("b", "y")]);
-    assert_eq!((told(&steps), asked(&steps)), (1, 1), "circles of two: {}", steps.out);
-    let wide = |n: usize| {
-        let names: Vec<String> = (0..n).map(|k| format!("c{k}")).collect();
-        let all: Vec<(&str, &str)> =
-            names.iter().chain(&names).map(|name| (name.as_str(), "x")).collect();
-        told(&rounds(&all))
-    };
-    assert_eq!((wide(6), wide(7)), (1, 0), "circles of up to six are seen");
-    let results = rounds(&[("make", "1 error"), ("make", "2 errors"), ("make", "3 errors")]);
-    assert_eq!((told(&results), asked(&results)), (0, 0), "another result is progress");
-    let mut files = play(config.clone(), "> go\nkept\n< shell: make\n= 1.0 no");
-    for (n, tree) in [(2, "t2"), (3, "t3")] {
-        let mark = files.s.dirty.unwrap();
-        files.work(EffectOutcome::Checkpointed(Checkpointed {
-            tree: Some(Tree(tree.into())),
-            mark,
-            note: None,
-        }));
-        files.line("< shell: make");
-        files.line(&format!("= {n}.0 no"));
-    }
-    assert_eq!((told(&files), asked(&files)), (0, 0), "other files are progress: {}", files.out);
-    let unknown = play(
-        Config { checkpoints: false, ..config.clone() },
-        "> go\n< shell: a\n= 1.0 x\n< shell: a\n= 2.0 x\n< shell: a\n= 3.0 x",
-    );
-    assert_eq!(
-        (told(&unknown), asked(&unknown)),
-        (0, 0),
-        "where files are not known nothing is concluded"
-    );
-    let mut person = rounds(&[("make", "no"), ("make", "no")]);
-    person.line("> try again");
-    person.line("< shell: make");
-    person.line("= 3.0 no");
-    assert_eq!(asked(&person), 0, "a prompt starts anew: {}", person.out);
-}
-
 /// G234: what is approved is what was shown, by its hash.
 #[test]
 fn an_answer_to_what_was_not_shown_is_refused() {

@@ -50,6 +50,14 @@ pub struct SessionSummary {
     pub gone: Option<String>,
 }
 
+impl SessionSummary {
+    /// Whether nothing runs and nothing is due.
+    #[must_use]
+    pub fn idle(&self) -> bool {
+        self.parked && !self.due
+    }
+}
+
 /// Waits until a driver in this process reports a change. A driver elsewhere, or one that is gone,
 /// is noticed through the connection, so that wait never ends.
 pub async fn changed(summary: Option<&mut watch::Receiver<SessionSummary>>) {

@@ -94,6 +94,8 @@ impl Memory {
             Event::Answered(e) => self.answered(e),
             Event::CheckCalled(e) => self.called(e),
             Event::Finished(e) => self.finished(e),
+            // It is sent again.
+            Event::StepFailed(e) if e.retry_at.is_some() => drop(self.iterations.pop()),
             Event::StepFailed(e) => self.line("no answer:", &e.error),
             Event::Ended(e) => {
                 let why = match &e.reason {

@@ -9,7 +9,7 @@
 //! one in this process.
 
 use crate::connection::Connection;
-use crate::driver::{Driver, Handle, SessionSummary};
+use crate::driver::{Driver, Handle};
 use crate::error::ConnectError;
 use crate::ports::Ports;
 use dunnock_ports::{Store, StoreError, first_event};
@@ -178,7 +178,8 @@ impl SessionPool {
     /// Waits until the driver is gone, or closes it when it is no longer needed.
     async fn keep(self: Arc<Self>, session: SessionId, slot: Arc<Slot>, handle: Handle) {
         let (mut summary, mut refs) = (handle.summary(), slot.refs.subscribe());
-        while summary.wait_for(|s| s.gone.is_some() || idle(s)).await.is_ok() && !is_gone(&handle) {
+        while summary.wait_for(|s| s.gone.is_some() || s.idle()).await.is_ok() && !is_gone(&handle)
+        {
             tokio::select! {
                 left = refs.wait_for(|n| *n == 0) => drop(left),
                 _ = summary.changed() => continue,
@@ -186,7 +187,7 @@ impl SessionPool {
             tokio::time::sleep(LINGER).await;
             // No client can enter while the lock is held.
             let _alone = slot.driver.lock().await;
-            if idle(&summary.borrow_and_update()) && *refs.borrow_and_update() == 0 {
+            if summary.borrow_and_update().idle() && *refs.borrow_and_update() == 0 {
                 handle.clone().close().await;
                 break;
             }
@@ -209,8 +210,4 @@ impl SessionPool {
             slots.remove(session);
         }
     }
-}
-
-fn idle(summary: &SessionSummary) -> bool {
-    summary.parked && !summary.due
 }

@@ -43,6 +43,11 @@ pub(crate) struct OpenCall {
     pub(crate) args: String,
 }
 
+fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{')
+        && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
 #[derive(Debug)]
 enum OpenPart {
     Reasoning { text: String, opaque: Option<String>, closed: bool },
@@ -60,7 +65,7 @@ pub(crate) struct Answer {
     pub(crate) usage: Usage,
     /// The server signalled the end.
     pub(crate) closed: bool,
-    /// Some of it has arrived, so the request must not be retried.
+    /// Some of it has arrived and was paid for.
     pub(crate) begun: bool,
     kept: usize,
     shown: Vec<Piece>,
@@ -95,7 +100,7 @@ impl Answer {
     /// Adds text to the answer.
     pub(crate) fn text(&mut self, more: &str) -> Result<(), Bad> {
         self.grow(more.len())?;
-        // Text that is held back has been paid for, too, so the request must not be retried.
+        // Text that is held back has been paid for, too.
         self.begun |= !more.is_empty();
         let mut heard = Vec::new();
         self.tongue.feed(more, &mut heard);
@@ -293,6 +298,24 @@ impl Answer {
         self.tongue.release(&mut heard);
         self.hear(heard);
         self.release_held();
+    }
+
+    /// The stream broke. Keeps what came up to the last call that is complete, and says whether
+    /// there is one. A call in text does not count: what follows could have changed its meaning.
+    pub(crate) fn keep_finished_calls(&mut self) -> bool {
+        let finished = |part: &OpenPart| match part {
+            OpenPart::Call(call) => !call.name.is_empty() && is_object(&call.args),
+            OpenPart::Reasoning { .. } | OpenPart::Text(_) | OpenPart::Found(_) => false,
+        };
+        let Some(last) = self.parts.iter().rposition(finished) else { return false };
+        self.parts.truncate(last + 1);
+        self.parts.retain(|part| match part {
+            OpenPart::Call(_) => finished(part),
+            OpenPart::Found(_) => false,
+            OpenPart::Reasoning { .. } | OpenPart::Text(_) => true,
+        });
+        self.stop = Some(Stop::Other("the connection broke".into()));
+        true
     }
 
     /// Whether the answer is complete: the server signalled the end or gave a stop reason.

@@ -6,7 +6,7 @@ use crate::key_filter::KeyFilter;
 use crate::messages::{ChatMessage, ContentPart, Target, sides};
 use crate::preamble::{BYTES_PER_TOKEN, RecordedPreamble, estimate};
 use crate::provider::Provider;
-use crate::request_error::{RequestError, clean};
+use crate::request_error::{RequestError, Retry, clean};
 use crate::stream::{self, Broken, StreamReader};
 use crate::wires::{self, Outgoing};
 use dunnock_core::failpoint;
@@ -32,7 +32,19 @@ pub struct Timeouts {
     pub pause: Duration,
     /// Upper limit for a pause, even if the server asks for more.
     pub longest_pause: Duration,
+    /// How long to wait for a connection.
+    pub offline: Duration,
 }
+
+/// How often a request is sent if it fails in a way that passes.
+const ATTEMPTS: u32 = 5;
+/// Attempts if there is no server at the address, and none has answered before: a server that is not
+/// running rarely starts within seconds.
+const ATTEMPTS_TO_CONNECT: u32 = 3;
+/// Attempts if the server sends nothing, within one step.
+const IDLE_ATTEMPTS: u32 = 2;
+/// Upper limit for the pause before the next attempt to connect.
+const OFFLINE_PAUSE: Duration = Duration::from_secs(20);
 
 impl Default for Timeouts {
     fn default() -> Self {
@@ -41,6 +53,7 @@ impl Default for Timeouts {
             idle: Duration::from_secs(300),
             pause: Duration::from_millis(500),
             longest_pause: Duration::from_secs(60),
+            offline: Duration::from_secs(300),
         }
     }
 }
@@ -83,6 +96,15 @@ fn now() -> At {
     At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// A step of a session, which the core starts again if its stream breaks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Resume {
+    /// Streams that broke since the last answer.
+    pub(crate) failed_attempts: u32,
+    /// This model has answered before in the session.
+    pub(crate) answered: bool,
+}
+
 /// A request to a model.
 pub(crate) struct PromptRequest<'a> {
     pub(crate) preamble: &'a RecordedPreamble,
@@ -90,6 +112,8 @@ pub(crate) struct PromptRequest<'a> {
     /// The hash of the request.
     pub(crate) hash: Hash,
     pub(crate) messages: &'a [Message],
+    /// How it is sent again; `None` for requests that are not part of a session's steps.
+    pub(crate) resume: Option<Resume>,
     pub(crate) pictures: &'a BTreeMap<Hash, Arc<[u8]>>,
     /// Send it even if it does not fit, to test how the server reacts.
     pub(crate) anyway: bool,
@@ -121,7 +145,7 @@ pub(crate) async fn ask(
     live: DeltaSink,
     halt: CancellationToken,
 ) -> Result<Answered, StepFailed> {
-    let PromptRequest { preamble, step, hash, messages, pictures, anyway } = *question;
+    let PromptRequest { preamble, step, hash, messages, resume, pictures, anyway } = *question;
     let wire = preamble.wire.to_string();
     let to = Target {
         model: &preamble.model,
@@ -150,6 +174,14 @@ pub(crate) async fn ask(
     }
     let mut attempts: Vec<Attempt> = Vec::new();
     let mut usage = Usage::default();
+    let mut retries = Retries {
+        patience: line.patience,
+        failed: resume.map_or(0, |resume| resume.failed_attempts),
+        idle: 0,
+        connects: 0,
+        answered: resume.map(|resume| resume.answered),
+        offline_since: None,
+    };
     loop {
         let (at, began) = (now(), Instant::now());
         let attempt = u32::try_from(attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
@@ -232,29 +264,99 @@ pub(crate) async fn ask(
             }
         };
         attempts.push(record(Some(trouble.words.clone())));
+        if trouble.intact && answer.keep_finished_calls() {
+            // What is complete is not asked for again.
+            let (parts, stop) = answer.finish(step.0);
+            let first = first_sentence(&trouble.words);
+            live(Delta::Notice { text: format!("{first}; finished calls are kept").into() });
+            let (model, raw, request) = (preamble.model.clone(), None, hash);
+            return Ok(Answered { step, attempts, model, wire, parts, stop, usage, request, raw });
+        }
         if trouble.bare && bare < RefusedExtras::ALL {
             // The model rejects an optional feature: try again without it.
             bare += 1;
             body = preamble.wire.body(&Outgoing { preamble, sides: &sides, bare });
             continue;
         }
-        let pause = match trouble.again {
-            Some((most, wait)) if !answer.begun && attempt < most => {
-                pause(line.patience, attempt, wait)
-            }
-            Some(_) | None => {
-                let failed = fail(attempts, trouble.failure, trouble.words, &answer.said());
-                return Err(StepFailed { incomplete: answer.begun, ..failed });
-            }
+        let next = retries.next(&trouble.again);
+        let Some((pause, plan)) = next.filter(|_| !answer.begun || resume.is_some()) else {
+            let failed = fail(attempts, trouble.failure, trouble.words, &answer.said());
+            return Err(StepFailed { incomplete: answer.begun, ..failed });
         };
-        let first = trouble.words.split(". ").next().unwrap_or_default();
-        let said = format!("{first} (trying again in {:.1} s)", pause.as_secs_f32());
-        live(Delta::Notice { text: said.into() });
+        let first = first_sentence(&trouble.words);
+        if answer.begun {
+            // It was paid for in part. The core decides whether the budget covers another one.
+            let error = format!("{plan} · {first}; what arrived of the answer is discarded");
+            let failed = fail(attempts, trouble.failure, error, &answer.said());
+            let ms = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
+            let retry_at = Some(At(now().0.saturating_add(ms)));
+            return Err(StepFailed { incomplete: true, retry_at, ..failed });
+        }
+        live(Delta::Notice { text: format!("{plan} · {first}").into() });
         tokio::select! {
             biased;
             () = halt.cancelled() => return Err(fail(attempts, Failure::Interrupted, "interrupted".into(), "")),
             () = tokio::time::sleep(pause) => {}
         }
+    }
+}
+
+fn first_sentence(words: &str) -> &str {
+    words.split(". ").next().unwrap_or_default()
+}
+
+/// The one retry policy: how often, and after which pauses.
+struct Retries {
+    patience: Timeouts,
+    /// Attempts that failed since the last answer, without those that did not connect.
+    failed: u32,
+    /// Those in which nothing arrived for too long.
+    idle: u32,
+    /// Those that did not connect.
+    connects: u32,
+    /// Whether this model has answered before in the session; `None` if this is no step of one.
+    answered: Option<bool>,
+    offline_since: Option<Instant>,
+}
+
+impl Retries {
+    /// The pause before the next attempt and what to say about it; `None` if there is none.
+    fn next(&mut self, again: &Retry) -> Option<(Duration, String)> {
+        let seconds = |pause: Duration| format!("{:.1} s", pause.as_secs_f32());
+        if let Retry::Connect { offline } = *again {
+            self.connects += 1;
+            let pause = pause(self.patience, self.connects, None);
+            if !self.answered.is_some_and(|answered| answered || offline) {
+                let (next, most) = (self.connects + 1, ATTEMPTS_TO_CONNECT);
+                let plan = format!("retrying {next}/{most} in {}", seconds(pause));
+                return (self.connects < most).then_some((pause, plan));
+            }
+            let since = *self.offline_since.get_or_insert_with(Instant::now);
+            let left = self.patience.offline.checked_sub(since.elapsed())?;
+            let (pause, minutes) = (pause.min(OFFLINE_PAUSE), left.as_secs().div_ceil(60));
+            let next = seconds(pause);
+            let plan =
+                format!("waiting up to {minutes} min for a connection, next attempt in {next}");
+            return Some((pause, plan));
+        }
+        self.offline_since = None;
+        self.failed = self.failed.saturating_add(1);
+        let (word, most, wait) = match *again {
+            Retry::Never | Retry::Connect { .. } => return None,
+            Retry::Idle => {
+                self.idle += 1;
+                // Each of these attempts takes minutes.
+                if self.idle == IDLE_ATTEMPTS {
+                    return None;
+                }
+                ("reconnecting", ATTEMPTS, None)
+            }
+            Retry::Reconnect => ("reconnecting", ATTEMPTS, None),
+            Retry::Busy { wait } => ("retrying", ATTEMPTS, wait),
+        };
+        let pause = pause(self.patience, self.failed, wait);
+        let plan = format!("{word} {}/{most} in {}", self.failed + 1, seconds(pause));
+        (self.failed < most).then_some((pause, plan))
     }
 }
 
@@ -359,7 +461,11 @@ async fn try_once(
     };
     match done {
         Ok(()) => Tried::Done,
-        Err(why) => Tried::Trouble(broken(provider, preamble.names().1, &why)),
+        Err(why) => {
+            // Calls that are complete may be kept, with what must be sent back for them.
+            let _ = ear.reader.end(ear.answer);
+            Tried::Trouble(broken(provider, preamble.names().1, &why))
+        }
     }
 }
 
@@ -371,13 +477,17 @@ fn broken(provider: &Provider, model: &str, why: &Broken) -> RequestError {
     }
     let words = format!("{}: {}", provider.name, clean(provider, &why.to_string()));
     let again = match why {
-        Broken::TooLong(_) => None,
-        Broken::Idle(_) => Some((2, None)),
+        Broken::TooLong(_) => Retry::Never,
+        Broken::Idle(_) => Retry::Idle,
         Broken::Lost(_) | Broken::Unfinished | Broken::Garbage(_) | Broken::Server(_) => {
-            Some((4, None))
+            Retry::Reconnect
         }
     };
-    RequestError { failure: Failure::Transport, words, again, bare: false }
+    let intact = match why {
+        Broken::TooLong(_) | Broken::Garbage(_) => false,
+        Broken::Idle(_) | Broken::Lost(_) | Broken::Unfinished | Broken::Server(_) => true,
+    };
+    RequestError { failure: Failure::Transport, words, again, bare: false, intact }
 }
 
 /// Reads a body with an idle timeout of at most 30 s, for error messages and small responses.

@@ -224,6 +224,7 @@ impl Check<'_> {
             step: Step(1),
             hash,
             messages,
+            resume: None,
             pictures: &pictures,
             anyway: ask.anyway,
         };

@@ -1,6 +1,6 @@
 //! The model port: one client for all providers, and the rendering of preambles.
 
-use crate::ask::{PromptRequest, RefusedExtras, Timeouts, Transport, ask, some_of};
+use crate::ask::{PromptRequest, RefusedExtras, Resume, Timeouts, Transport, ask, some_of};
 use crate::bridge::{self, BridgeSettings, ListFiles};
 use crate::capabilities::Capabilities;
 use crate::dialects::{Callable, Dialect, plan};
@@ -542,11 +542,13 @@ impl Model for ModelClient {
             let ModelRequest { request, pictures, .. } = asking;
             let messages = request.messages();
             let (preamble, step, hash) = (&recorded, request.step, request.hash());
+            let answered = request.answered_by.as_deref() == Some(&preamble.model);
             let question = PromptRequest {
                 preamble,
                 step,
                 hash,
                 messages: &messages,
+                resume: Some(Resume { failed_attempts: request.failed_attempts, answered }),
                 pictures: &pictures,
                 anyway: false,
             };
@@ -633,6 +635,7 @@ impl ModelClient {
                 step,
                 hash,
                 messages: &messages,
+                resume: None,
                 pictures: &pictures,
                 anyway: false,
             };

@@ -16,13 +16,15 @@
 //!
 //! Invariant: a key is sent only in a header to its own provider. It never appears elsewhere, such
 //! as in errors or `Debug` output.
-//! Invariant: a request is not retried once any part of its answer has been shown.
+//! Invariant: a request whose answer has begun is sent again only by the core, which knows the
+//! budget.
 //! Invariant: opaque reasoning is sent back only to the model that produced it.
 
 mod answer;
 mod ask;
 pub mod bridge;
 mod capabilities;
+mod causes;
 mod check;
 mod client;
 pub mod dialects;
@@ -67,7 +69,7 @@ pub async fn read_pieces(
     tools: &std::sync::Arc<[dialects::Callable]>,
     pieces: Vec<Vec<u8>>,
 ) -> Result<Vec<dunnock_proto::Part>, String> {
-    let bytes = futures_util::stream::iter(pieces.into_iter().map(Ok::<_, String>));
+    let bytes = futures_util::stream::iter(pieces.into_iter().map(Ok::<_, std::io::Error>));
     let parser = dialects::AnswerParser::new(dialect, tools);
     let mut answer = answer::Answer::new(parser, key_filter::KeyFilter::default());
     let mut reader = wire.reader();

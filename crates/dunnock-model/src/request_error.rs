@@ -1,5 +1,6 @@
 //! Errors of requests: messages that say what to do, and whether a retry may help.
 
+use crate::causes::innermost;
 use crate::provider::Provider;
 use dunnock_proto::Failure;
 use secrecy::ExposeSecret as _;
@@ -9,15 +10,34 @@ use std::time::Duration;
 /// Maximum bytes of a server's error text to pass on.
 const WORDS: usize = 500;
 
+/// Whether another attempt may help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Retry {
+    Never,
+    /// There is no connection. `offline` if the network is the likely cause.
+    Connect {
+        offline: bool,
+    },
+    /// Nothing arrived for too long.
+    Idle,
+    /// The connection broke.
+    Reconnect,
+    /// The server is busy or failing, and may have said how long to wait.
+    Busy {
+        wait: Option<Duration>,
+    },
+}
+
 /// A failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestError {
     pub(crate) failure: Failure,
     pub(crate) words: String,
-    /// The maximum number of attempts in total, and how long the server asked to wait.
-    pub(crate) again: Option<(u32, Option<Duration>)>,
+    pub(crate) again: Retry,
     /// The server rejected an optional part of the request.
     pub(crate) bare: bool,
+    /// What arrived before is valid.
+    pub(crate) intact: bool,
 }
 
 /// The server's error text: the message inside its JSON with its code, or the plain text. It is not
@@ -88,6 +108,19 @@ const NICE_TO_HAVE: &[&str] = &[
     "text.format",
 ];
 
+/// Phrases of systems without a network. Other errors, such as an unknown name, a refused connection
+/// or a wrong certificate, do not pass by waiting.
+const OFFLINE: &[&str] = &[
+    "Temporary failure",
+    "Try again",
+    "unreachable",
+    "No route to host",
+    "timed out",
+    "deadline",
+    "Network is down",
+    "Host is down",
+];
+
 /// Phrases with which servers reject a request that is too long.
 const TOO_LONG: &[&str] = &[
     "context_length",
@@ -107,12 +140,12 @@ const TOO_LONG: &[&str] = &[
 
 impl RequestError {
     pub(crate) fn rejected(words: String) -> Self {
-        Self { failure: Failure::Rejected, words, again: None, bare: false }
+        Self { failure: Failure::Rejected, words, again: Retry::Never, bare: false, intact: false }
     }
 
     fn too_long(model: &str, said: &str) -> Self {
         let words = format!("the request is too long for {model}{said}");
-        Self { failure: Failure::Overflow, words, again: None, bare: false }
+        Self { failure: Failure::Overflow, words, again: Retry::Never, bare: false, intact: false }
     }
 
     /// An overflow error, if an error inside a stream means that the request is too long.
@@ -124,24 +157,24 @@ impl RequestError {
 
     /// A connection that failed, or was lost before the answer began.
     pub(crate) fn unreachable(provider: &Provider, error: &reqwest::Error) -> Self {
-        let mut why = error.to_string();
-        let mut source: Option<&dyn std::error::Error> = std::error::Error::source(error);
-        while let Some(inner) = source {
-            why = inner.to_string(); // the innermost is the clearest: "Connection refused"
-            source = inner.source();
-        }
         let (name, url) = (&provider.name, address(&provider.base_url));
-        let why = clean(provider, &why);
+        let why = clean(provider, &innermost(error));
         if why.contains("certificate") {
             return Self::rejected(format!(
                 "{name} at {url} is not trusted: {why}. If the server is yours, set SSL_CERT_FILE \
                  to its certificate"
             ));
         }
+        let mut again = Retry::Reconnect;
         let words = if error.is_connect() {
+            again = Retry::Connect { offline: OFFLINE.iter().any(|word| why.contains(word)) };
+            let advice = match provider.is_local() {
+                true => "Start the server, or set",
+                false => "Check the network connection. If it works, set",
+            };
             format!(
-                "{name} cannot be reached at {url}: {why}. Start the server, or set \
-                 providers.{name}.base_url to its address"
+                "{name} cannot be reached at {url}: {why}. {advice} providers.{name}.base_url to \
+                 its address"
             )
         } else if error.is_builder() {
             return Self::rejected(format!(
@@ -150,13 +183,7 @@ impl RequestError {
         } else {
             format!("{name} at {url} did not answer: {why}")
         };
-        // A server that is not listening rarely starts within seconds: three attempts are enough.
-        Self {
-            failure: Failure::Transport,
-            words,
-            again: Some((if error.is_connect() { 3 } else { 5 }, None)),
-            bare: false,
-        }
+        Self { failure: Failure::Transport, words, again, bare: false, intact: false }
     }
 
     /// A response with an error status.
@@ -223,7 +250,13 @@ impl RequestError {
             }
             408 | 409 | 425 | 429 | 500..=599 => {
                 let words = format!("{name} is busy or failing ({status}){said}. Try again later");
-                Self { failure: Failure::Transport, words, again: Some((5, wait)), bare: false }
+                Self {
+                    failure: Failure::Transport,
+                    words,
+                    again: Retry::Busy { wait },
+                    bare: false,
+                    intact: false,
+                }
             }
             _ => Self::rejected(format!("{name} refused the request ({status}){said}")),
         }

@@ -4,6 +4,7 @@
 //! because a server that never ends an event would otherwise fill the memory.
 
 use crate::answer::{Answer, Bad, CONTENT, Piece};
+use crate::causes::innermost;
 use crate::wires::{Framing, WireReader};
 use eventsource_stream::Eventsource as _;
 use futures_util::{Stream, StreamExt as _};
@@ -121,7 +122,7 @@ pub(crate) async fn read<S, B, E>(
 where
     S: Stream<Item = Result<B, E>> + Unpin + Send,
     B: AsRef<[u8]>,
-    E: fmt::Display,
+    E: std::error::Error,
 {
     // Bytes since the last event: counted as they arrive, reset when an event is complete.
     let since = Arc::new(AtomicUsize::new(0));
@@ -137,7 +138,7 @@ where
                 let next = match tokio::time::timeout(idle, bytes.next()).await {
                     Err(_) => Err(Broken::Idle(idle)),
                     Ok(None) => return None,
-                    Ok(Some(Err(error))) => Err(Broken::Lost(error.to_string())),
+                    Ok(Some(Err(error))) => Err(Broken::Lost(innermost(&error))),
                     Ok(Some(Ok(chunk))) => {
                         let len = chunk.as_ref().len();
                         whole += len;

@@ -40,7 +40,13 @@ pub fn provider(base_url: &str, key: Option<&str>) -> Provider {
 /// Pauses short enough for tests.
 pub fn patience() -> Timeouts {
     let ms = Duration::from_millis;
-    Timeouts { connect: ms(2000), idle: ms(400), pause: ms(20), longest_pause: ms(1500) }
+    Timeouts {
+        connect: ms(2000),
+        idle: ms(400),
+        pause: ms(20),
+        longest_pause: ms(1500),
+        offline: ms(30_000),
+    }
 }
 
 pub fn client(provider: Provider) -> ModelClient {

@@ -38,7 +38,7 @@ async fn what_passes_is_tried_again_and_every_try_is_recorded() {
         assert_eq!(answer.attempts.iter().filter(|a| a.error.is_some()).count(), 2, "{fault:?}");
         let told = live
             .iter()
-            .filter(|d| matches!(d, Delta::Notice { text } if text.contains("trying again in")))
+            .filter(|d| matches!(d, Delta::Notice { text } if text.contains(" in 0.0 s · ")))
             .count();
         assert_eq!(told, 2, "{fault:?}: the person is told");
     }
@@ -74,8 +74,15 @@ async fn tries_are_bounded_and_wait_as_the_server_asks() {
     );
 }
 
+/// A stream that broke and is followed by another attempt.
+fn broken_before() -> Event {
+    let failed = StepFailed::unsent(Step(1), Failure::Transport, "x".into());
+    StepFailed { retry_at: Some(At(2)), partial: "one".into(), ..failed }.into()
+}
+
+/// UX-B1: a stream that broke was never tried again.
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_tried_again_once_words_have_been_shown() {
+async fn a_stream_that_breaks_is_asked_for_again() {
     for fault in [Fault::CutAfter(2), Fault::EndAfter(2)] {
         let server =
             ScriptedServer::start(vec![Served::wrong(Say::text("one two three"), fault.clone())])
@@ -83,6 +90,19 @@ async fn nothing_is_tried_again_once_words_have_been_shown() {
         let failed = ask(&server).await.answer.unwrap_err();
         assert_eq!((failed.partial.as_ref(), failed.attempts.len()), ("one two ", 1), "{fault:?}");
         assert_eq!((failed.failure, server.bodies().len()), (Failure::Transport, 1), "{fault:?}");
+        assert!(failed.incomplete && failed.retry_at.is_some(), "{failed:?}");
+        assert!(failed.error.contains("reconnecting 2/5 in "), "{failed:?}");
+        // The attempts of earlier steps count, and the request is the same.
+        let client = client(provider(&server.base_url(), None));
+        for (before, again) in [(3, true), (4, false)] {
+            let mut events = vec![broken_before(); before];
+            events.insert(0, prompt("hi"));
+            let asked = ask_with(&client, &events, CancellationToken::default()).await;
+            let failed = asked.answer.unwrap_err();
+            assert_eq!(failed.retry_at.is_some(), again, "{before} before: {failed:?}");
+        }
+        let bodies = server.bodies();
+        assert!(bodies.windows(2).all(|two| two[0] == two[1]), "{bodies:?}");
     }
 }
 
@@ -94,6 +114,84 @@ async fn a_broken_off_call_is_no_call() {
     let server = ScriptedServer::start(vec![served]).await;
     let failed = ask(&server).await.answer.unwrap_err();
     assert_eq!((failed.failure, failed.partial.as_ref()), (Failure::Transport, ""));
+}
+
+/// Wherever a stream breaks: calls that are complete run, and nothing else of it counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn complete_calls_of_a_broken_stream_are_kept() {
+    let wanted = [("shell", r#"{"command":"one"}"#), ("shell", r#"{"command":"two"}"#)];
+    for wire in dunnock_testkit::speech::Wire::ALL {
+        let mut kept = std::collections::BTreeSet::new();
+        for pieces in 0..24 {
+            let served = Served::wrong(Say::calls(&wanted), Fault::CutAfter(pieces)).times(1);
+            let server = ScriptedServer::start(vec![served]).await;
+            let provider = dunnock_model::Provider {
+                wire: crate::ours(*wire),
+                ..provider(&server.base_url(), None)
+            };
+            let asked =
+                ask_with(&client(provider), &[prompt("hi")], CancellationToken::default()).await;
+            let Ok(answer) = asked.answer else {
+                continue;
+            };
+            let calls: Vec<(String, String)> = Part::calls(&answer.parts)
+                .map(|call| (call.tool.clone(), call.args.to_string()))
+                .collect();
+            let broke = answer.attempts.last().unwrap().error.is_some();
+            for (call, (tool, args)) in calls.iter().zip(wanted) {
+                let same = |a: &str, b: &str| {
+                    serde_json::from_str::<serde_json::Value>(a).unwrap()
+                        == serde_json::from_str::<serde_json::Value>(b).unwrap()
+                };
+                assert!(call.0 == tool && same(&call.1, args), "{wire:?} {pieces}: {calls:?}");
+            }
+            assert!(broke || calls.len() == 2, "{wire:?} {pieces}: {calls:?}");
+            if broke {
+                assert!(answer.parts.iter().all(|p| !matches!(p, Part::Text { .. })));
+                kept.insert(calls.len());
+            }
+        }
+        println!("{wire:?}: answers that broke with so many complete calls: {kept:?}");
+        assert!(kept.contains(&1), "{wire:?}");
+    }
+}
+
+/// UX-A8: a server that answered before is waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_went_away_is_waited_for() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let answered = Answered {
+        step: Step(1),
+        attempts: Vec::new(),
+        model: "script/scripted".into(),
+        wire: "chat".into(),
+        parts: vec![Part::Text { text: "hello".into() }],
+        stop: Stop::End,
+        usage: Usage::default(),
+        request: Hash::ZERO,
+        raw: None,
+    };
+    let events = [prompt("hi"), answered.into(), prompt("and now?")];
+    let client = client(provider(&format!("http://{address}/v1"), None));
+    let asking =
+        tokio::spawn(async move { ask_with(&client, &events, CancellationToken::default()).await });
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    // While it starts, it is busy: that does not count the attempts to connect.
+    let loading = Served::wrong(Say::text("back"), Fault::Status(503, None)).times(3);
+    let script = vec![Say::text("x").into(), loading];
+    let _server = ScriptedServer::at(address, script).await;
+    let Asked { answer, live } = asking.await.unwrap();
+    let answer = answer.unwrap();
+    assert_eq!(text(&answer), "back");
+    assert!(answer.attempts.len() > 3, "{} attempts", answer.attempts.len());
+    let told = |d: &Delta| {
+        matches!(d, Delta::Notice { text }
+            if text.contains("min for a connection, next attempt in ")
+                && text.contains("waiting up to 1 min"))
+    };
+    assert!(live.iter().any(told), "{live:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

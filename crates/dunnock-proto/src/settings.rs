@@ -507,6 +507,11 @@ config! {
     picture_tokens: u64 = 1_500;
     /// How many previous answers a new one is compared with, to detect a model that is stuck.
     stall_window: u8 = 6;
+    /// How many answers in a row may repeat each other before the person is asked; 0 for no limit.
+    stall_limit: u32 = 10;
+    /// A call that succeeds after this many milliseconds may be waiting for something; repeating it
+    /// is not a stall.
+    waiting_ms: u64 = 1_000;
     /// Characters of the first prompt that become the title.
     title_chars: u16 = 80;
     /// Whether the checks are also run before the work, on a copy of the files.

@@ -176,7 +176,16 @@ impl ScriptedServer {
 
     /// Starts with rules of its own.
     pub async fn with(script: Vec<Served>, rules: Rules) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback can be bound");
+        Self::bound(([127, 0, 0, 1], 0).into(), script, rules).await
+    }
+
+    /// Starts at an address of loopback.
+    pub async fn at(address: SocketAddr, script: Vec<Served>) -> Self {
+        Self::bound(address, script, Rules::default()).await
+    }
+
+    async fn bound(address: SocketAddr, script: Vec<Served>, rules: Rules) -> Self {
+        let listener = TcpListener::bind(address).await.expect("loopback can be bound");
         let address = listener.local_addr().expect("a bound socket has an address");
         let shared = Arc::new(Shared {
             script,

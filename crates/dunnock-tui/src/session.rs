@@ -9,9 +9,9 @@ use crate::stream::Stream;
 use crate::text::{Line, Style, Tone};
 use crate::words::{about, cents, first_line, so_far, usd};
 use dunnock_proto::{
-    Answer, At, CallId, CallPart, Config, Decoded, Delta, EndReason, Event, FinalArgs, Finished,
-    Hash, Isolation, Outcome, Part, Partial, PlanStep, Proof, QuestionId, QuestionKind, Record,
-    Rule, Sandbox, Seq, SessionId, Step, Usage, VerifyArgs, count,
+    Answer, At, CallId, CallPart, Config, Decoded, Delta, EndReason, Event, Failure, FinalArgs,
+    Finished, Hash, Isolation, Outcome, Part, Partial, PlanStep, Proof, QuestionId, QuestionKind,
+    Record, Rule, Sandbox, Seq, SessionId, Step, Usage, VerifyArgs, count,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -330,9 +330,16 @@ impl Session {
                 (self.asking, self.awaiting_reply) = (false, false);
                 self.end_stream(columns, out);
                 self.live = None;
-                let again = e.retry_at.is_some();
-                let tone = if again { Tone::Quiet } else { Tone::Bad };
-                out.extend(Line::of(&e.error, tone).wrap(columns, " ", " "));
+                if e.retry_at.is_some() {
+                    // It is sent again, and counts once.
+                    self.all_steps = self.all_steps.saturating_sub(1);
+                    self.run.steps = self.run.steps.saturating_sub(1);
+                }
+                // The end of the task says why it failed.
+                if e.retry_at.is_some() || e.failure == Failure::Overflow {
+                    out.extend(Line::of(&e.error, Tone::Quiet).wrap(columns, " ", " "));
+                    self.said = e.error;
+                }
             }
             Event::CheckCalled(e) => {
                 let part = CallPart {
@@ -677,9 +684,11 @@ impl Session {
     pub fn delta(&mut self, delta: &Delta, columns: usize, out: &mut Vec<Line>) {
         match delta {
             Delta::Text { step, attempt, offset, text } => {
-                self.words(*step, *attempt, *offset, text, columns, out)
+                self.said.clear();
+                self.words(*step, *attempt, *offset, text, columns, out);
             }
             Delta::Reasoning { step, attempt, offset, text } => {
+                self.said.clear();
                 let live = self.live(*step, *attempt, out);
                 let new = fresh(live.thought, *offset, text);
                 live.thought += new.len() as u64;

@@ -416,7 +416,8 @@ fn doing(s: &State, now: u64) -> Option<(&'static str, String, Tone)> {
     } else if session.running().next().is_some() {
         "running a tool"
     } else if !session.said.is_empty() {
-        return Some((spin, first_line(&session.said), Tone::Accent));
+        let said = format!("{} · esc to stop", first_line(&session.said));
+        return Some((spin, said, Tone::Accent));
     } else if session.awaiting_reply {
         return Some((
             "●",

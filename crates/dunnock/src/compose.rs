@@ -53,7 +53,11 @@ pub(crate) fn client_with(
     let brief = move |config: &Config, workspace: &str| {
         Ok(dunnock_compose::preamble_inputs(config, workspace, shell, offers()))
     };
-    let patience = Timeouts { idle: settings.idle_timeout.value, ..Timeouts::default() };
+    let patience = Timeouts {
+        idle: settings.idle_timeout.value,
+        offline: settings.offline_timeout.value,
+        ..Timeouts::default()
+    };
     let profiles = Profiles::kept_in(paths::data_dir(settings)?.join("models"));
     let client = ModelClient::new(providers, which(prompts), Arc::new(brief), patience, crate::APP);
     Ok(client.without(unusable).following(profiles).listing(Arc::new(files::files)))
@@ -252,6 +256,7 @@ pub(crate) fn config(
         sandbox: settings.sandbox.value,
         attended,
         max_steps: settings.max_steps.value,
+        stall_limit: settings.stall_limit.value,
         verify: settings.verify.value.clone(),
         verify_tries: settings.verify_tries.value,
         budget: settings.budget.value.unwrap_or_default(),

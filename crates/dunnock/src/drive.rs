@@ -195,7 +195,7 @@ impl Drive {
         let promised = seq >= self.upto && settled(&self.seen.state);
         match summary {
             // The driver's summary is valid only once we have seen the same events.
-            Some(now) => promised && now.parked && now.seq == seq,
+            Some(now) => promised && now.idle() && now.seq == seq,
             // Another process drives the session. Between two of its events it may look as if
             // nothing were running.
             None => {

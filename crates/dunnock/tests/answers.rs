@@ -203,25 +203,42 @@ async fn a_command_cannot_pass_for_our_own_words() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_goes_in_circles_is_told_and_then_the_person_is_asked() {
-    let steps = (0..5)
+    let steps = (0..12)
         .map(|_| Say::calls(&[("shell", r#"{"command":"echo same; exit 1"}"#)]).into())
         .collect();
     let server = ScriptedServer::start(steps).await;
     let home = Home::with(&server);
     let ran = home.run(&["run", "--approve", "all", "go"]).await;
-    assert_eq!((ran.code, server.requests().len()), (3, 3), "{}", ran.err);
+    assert_eq!((ran.code, server.requests().len()), (3, 10), "{}", ran.err);
     assert!(
         ran.err.contains(
-            "The model made the same calls 3 times with the same results, and no file changed. \
+            "The model made the same calls 10 times with the same results, and no file changed. \
              Continue?"
         ),
         "{}",
         ran.err
     );
-    let told = server.requests()[2]["messages"].to_string();
-    assert_eq!(told.matches("You are making no progress: the same calls").count(), 1, "{told}");
+    let told = server.requests()[9]["messages"].to_string();
+    assert_eq!(told.matches("You are making no progress: the same calls").count(), 2, "{told}");
+    assert_eq!(told.matches("made these calls 6 times in a row:").count(), 1, "{told}");
     let id = home.newest().await;
     let stopped = home.run(&["answer", &id, "no"]).await;
     assert_eq!(stopped.code, 0, "{}", stopped.err);
-    assert_eq!(server.requests().len(), 3);
+    assert_eq!(server.requests().len(), 10);
+}
+
+/// UX-A6: a run that waited for something ended after three equal answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_waits_for_something_is_not_stuck() {
+    let wait = r#"{"command":"sleep 1; echo pending"}"#;
+    let mut steps: Vec<_> = (0..5)
+        .map(|_| dunnock_testkit::server::Served::from(Say::calls(&[("shell", wait)])))
+        .collect();
+    steps.push(Say::text("It is ready.").into());
+    let server = ScriptedServer::start(steps).await;
+    let home = Home::with(&server);
+    home.set("stall_limit = 3\n");
+    let ran = home.run(&["run", "--approve", "all", "go"]).await;
+    assert_eq!((ran.code, ran.out.trim()), (0, "It is ready."), "{}", ran.err);
+    assert!(!server.requests()[5].to_string().contains("no progress"));
 }

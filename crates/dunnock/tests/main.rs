@@ -26,6 +26,7 @@ mod privacy;
 mod proof;
 mod readme;
 mod real;
+mod reconnects;
 mod red_team;
 mod replays;
 mod runs;
@@ -153,7 +154,7 @@ impl Home {
             (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),
             (r"· (\d+ ms|\d+\.\d s) ·", "· TIME ·"),
             (r"\((\d+ ms|\d+\.\d s)\)", "(TIME)"),
-            (r"again in \d+\.\d s", "again in TIME"),
+            (r"(\d) in \d+\.\d s ·", "$1 in TIME ·"),
             (r"process \d+", "process PID"),
         ];
         for (pattern, with) in rules {

@@ -340,8 +340,13 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
       replyArrived(s);
       endLive(s);
       const again = e.body.retry_at != null;
-      patchStep(s, { state: again ? 'working' : 'failed' });
-      return note(s, e.body.error, again ? 'quiet' : 'bad');
+      patchStep(s, { state: 'failed' });
+      // It is sent again, and counts once.
+      if (again) s.run.steps -= 1;
+      // The end of the task says why it failed.
+      if (!again && e.body.failure !== 'overflow') return;
+      s.said = e.body.error;
+      return note(s, e.body.error);
     }
     case 'check_called': {
       const part: CallPart = { id: '', tool: e.body.tool, args: e.body.args };
@@ -768,6 +773,7 @@ function closing(s: Session, at: number): string {
 }
 
 function delta(s: Session, d: Delta): void {
+  if ('text' in d || 'reasoning' in d) s.said = '';
   if ('text' in d) words(s, d.text.step, d.text.attempt, d.text.offset, d.text.text);
   else if ('reasoning' in d)
     thoughts(s, d.reasoning.step, d.reasoning.attempt, d.reasoning.offset, d.reasoning.text);

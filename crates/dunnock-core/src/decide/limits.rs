@@ -1,8 +1,8 @@
-//! What prevents the next step: a budget that does not cover it, a context window that is too full,
-//! or a model that is stuck.
+//! What prevents the next step: a budget that does not cover it, or a context window that is too
+//! full.
 
 use super::Draft;
-use dunnock_proto::{Noticed, QuestionKind, Reserved, Seq, Strength};
+use dunnock_proto::{Reserved, Seq, Strength};
 
 impl Draft<'_> {
     /// Whether a request with this reservation would exceed the limit of the session or of the day.
@@ -55,26 +55,5 @@ impl Draft<'_> {
     /// Whether a request that did not fit can be compacted.
     pub(super) fn can_shrink(&self) -> bool {
         self.s.overflowed && self.must_shrink().is_some()
-    }
-
-    /// Handles an answer that repeated the same calls on the same files with the same results: the
-    /// model is warned once, then the person is asked. Returns whether that blocks the next step.
-    pub(super) fn stalled(&mut self) -> bool {
-        match (self.s.progress.same, self.s.progress.warned) {
-            (0, _) | (1, true) => false,
-            // Where the checks decide and nobody watches, only the limit ends the work.
-            (_, true) if self.s.config.steps().check_each_step && !self.s.config.attended => false,
-            (_, false) => {
-                let text = "You are making no progress: the same calls gave the same results as \
-                            before, and no file changed. Try something else, or say what is \
-                            blocking you.";
-                self.record(Noticed { stalled: true, ..Noticed::plain(text) });
-                false
-            }
-            (same, true) => {
-                self.ask(QuestionKind::Stalled { times: same + 1 });
-                true
-            }
-        }
     }
 }

@@ -21,6 +21,7 @@ mod planner;
 mod prompt;
 mod reply;
 mod rewind;
+mod stall;
 
 use crate::apply::apply;
 use crate::input::{DecideContext, Input};

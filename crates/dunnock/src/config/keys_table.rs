@@ -122,6 +122,11 @@ settings! {
         "bytes of a command's output that the model sees";
     idle_timeout: Duration = Kind::Count(1, 86_400), Some("300"), Untrusted::No,
         "seconds without data after which a model request times out";
+    offline_timeout: Duration = Kind::Count(0, 86_400), Some("300"), Untrusted::No,
+        "seconds to wait for a connection to the model before the task fails";
+    stall_limit: u32 = Kind::Count(0, 1_000_000), Some("10"), Untrusted::No,
+        "how many times in a row the model may repeat the same calls with the same results before \
+         you are asked; 0 for no limit";
     checkpoints: bool = Kind::Choice(bool::NAMES), Some("on"), Untrusted::No,
         "whether to save the folder's files before and after each change, for undo and rewind";
     checkpoint_mb: u64 = Kind::Count(1, 1_000_000), Some("2048"), Untrusted::No,

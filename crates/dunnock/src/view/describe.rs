@@ -49,6 +49,7 @@ pub(crate) fn describe_event(record: &Record) -> Option<String> {
             }
             parts.join("\n")
         }
+        Event::StepFailed(e) if e.retry_at.is_some() => format!("  {}", e.error),
         Event::StepFailed(e) => format!("  the model request failed: {}", e.error),
         Event::Asked(e) => {
             let view = e.kind.view();

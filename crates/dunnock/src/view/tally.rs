@@ -155,7 +155,14 @@ impl Tally {
                 self.steps += 1;
                 self.all_steps += 1;
             }
-            Event::StepFailed(e) => self.used(&e.usage),
+            Event::StepFailed(e) => {
+                self.used(&e.usage);
+                if e.retry_at.is_some() {
+                    // It is sent again, and counts once.
+                    self.steps = self.steps.saturating_sub(1);
+                    self.all_steps = self.all_steps.saturating_sub(1);
+                }
+            }
             Event::Compacted(e) => self.used(&e.usage),
             Event::CompactionFailed(e) => self.used(&e.usage),
             Event::Answered(e) => {

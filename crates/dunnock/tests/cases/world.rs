@@ -283,7 +283,7 @@ impl World {
     pub fn serve(&self, server: &ScriptedServer) {
         let url = server.base_url();
         self.home.configure(&format!(
-            "model = \"script/scripted\"\ncommand_timeout = 20\n[providers.script]\nbase_url = \
+            "model = \"script/scripted\"\ncommand_timeout = 20\noffline_timeout = 0\n[providers.script]\nbase_url = \
              \"{url}\"\napi_key_env = \"SCRIPT_KEY\"\n"
         ));
     }
