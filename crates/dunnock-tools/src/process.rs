@@ -161,6 +161,7 @@ impl Program {
         #[cfg(target_os = "linux")]
         {
             let (mut env, mut spec, mut watch) = (environment(input), None, Watch::default());
+            let mut repositories = None;
             if let Some(layout) = context.approved() {
                 // What names a folder that other commands can write to is not passed on.
                 let inside = |value: &str| {
@@ -180,9 +181,10 @@ impl Program {
                 let level = Some(context.level);
                 watch = Watch { guard: boxed.guard, level, short_path, history: None };
                 spec = Some(boxed.spec);
+                repositories = Some(boxed.repositories);
             }
             watch.history =
-                self.history(context, &crate::sandbox::git_folders(context, spec.is_some()));
+                self.history(context, &crate::sandbox::git_folders(context, repositories.as_ref()));
             let env = self.surrounded(env);
             Ok((name.clone(), Start { words, folder, env, input, spec }, watch))
         }

@@ -9,6 +9,7 @@ use crate::limits::SandboxSupport;
 use dunnock_core::policy;
 use dunnock_proto::{Access, Isolation};
 use dunnock_sandbox::{Launcher, Layout, Opened, SandboxSpec};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Where things are on this machine: home, programs and toolchains, taken from the environment.
@@ -106,16 +107,22 @@ pub(crate) fn probe(
 
 /// The git folders that a command may change, relative to the workspace; absolute if they are
 /// outside, where only a command without a sandbox can write.
-pub(crate) fn git_folders(context: &CallContext, sandboxed: bool) -> Vec<PathBuf> {
+pub(crate) fn git_folders(
+    context: &CallContext,
+    sandboxed: Option<&BTreeSet<PathBuf>>,
+) -> Vec<PathBuf> {
     let root = context.root.path();
-    let found = context.layout.as_ref().map(|layout| layout.survey(root).repositories);
-    let found = found.unwrap_or_default();
+    let found = match (sandboxed, &context.layout) {
+        (Some(found), _) => found.clone(),
+        (None, Some(layout)) => layout.survey(root).repositories,
+        (None, None) => BTreeSet::new(),
+    };
     // Submodules and work trees belong to the repository that contains them.
     let own = |git: &&PathBuf| !git.ancestors().skip(1).any(|up| found.contains(up));
     let inside = found.iter().filter(own).filter_map(|git| git.strip_prefix(root).ok());
     let mut all: Vec<PathBuf> = inside.map(Path::to_path_buf).collect();
     all.push(".git".into());
-    all.extend((!sandboxed).then(|| dunnock_sandbox::repository_above(root)).flatten());
+    all.extend(sandboxed.is_none().then(|| dunnock_sandbox::repository_above(root)).flatten());
     all.sort();
     all.dedup();
     all
@@ -136,6 +143,8 @@ pub(crate) struct CallSandbox {
     pub(crate) spec: SandboxSpec,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) guard: Option<Guard>,
+    /// The repositories in the workspace.
+    pub(crate) repositories: BTreeSet<PathBuf>,
 }
 
 impl CallSandbox {
@@ -157,6 +166,7 @@ impl CallSandbox {
         spec.hidden.extend(context.hidden_folder.clone());
         // A server that one call starts is reachable from the next.
         spec.shares = Some(context.session.to_string());
+        let repositories = found.repositories.clone();
         let guard = (!protected).then(|| Guard::new(context, &spec, layout, found, git));
         // What is too large to be restored is read-only, where the kernel can do that.
         for path in guard.iter().flat_map(Guard::not_kept) {
@@ -165,6 +175,6 @@ impl CallSandbox {
             spec.pinned.extend(above.map(Path::to_path_buf));
             spec.closed.push(path.clone());
         }
-        Ok(Some(Self { spec, env, guard }))
+        Ok(Some(Self { spec, env, guard, repositories }))
     }
 }

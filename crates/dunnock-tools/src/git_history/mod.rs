@@ -430,9 +430,15 @@ impl History {
 fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let part = path.with_extension("part");
     let parent = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    dunnock_private::create_folder(parent)?;
     let open = || dunnock_private::options().write(true).create(true).truncate(true).open(&part);
-    let written = open().and_then(|mut file: File| io::Write::write_all(&mut file, bytes));
+    let opened = match open() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            dunnock_private::create_folder(parent)?;
+            open()
+        }
+        opened => opened,
+    };
+    let written = opened.and_then(|mut file: File| io::Write::write_all(&mut file, bytes));
     let done = written.and_then(|()| std::fs::rename(&part, path));
     if done.is_err() {
         let _ = std::fs::remove_file(&part);

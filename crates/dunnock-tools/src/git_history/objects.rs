@@ -136,20 +136,27 @@ impl Mirror {
         let now = files::now().saturating_mul(1_000_000);
         let mut packs = None;
         let mut new_pack = false;
+        // Most repositories have only some of the possible folders.
+        let listed = objects.as_ref().and_then(|objects| files::names(objects).ok());
+        let listed: BTreeSet<OsString> =
+            listed.unwrap_or_default().into_iter().map(|(name, _)| name).collect();
         for folder in folders() {
-            let stat = objects.as_ref().and_then(|objects| files::stat(objects, &folder));
+            let stat = objects
+                .as_ref()
+                .filter(|_| listed.contains(&folder))
+                .and_then(|objects| files::stat(objects, &folder));
             let stat =
                 stat.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
             let stamp = stat.as_ref().map(VersionStamp::of);
             if stamp.is_none() && !known.contains(&folder) {
                 continue;
             }
-            let source = objects
-                .as_ref()
-                .filter(|_| stamp.is_some())
-                .and_then(|objects| files::enter(objects, Path::new(&folder)).ok());
-            if folder == "pack" && ours {
-                self.check_packs(source.as_ref(), &mut done);
+            let open = || {
+                let objects = objects.as_ref().filter(|_| stamp.is_some());
+                objects.and_then(|objects| files::enter(objects, Path::new(&folder)).ok())
+            };
+            if folder == "pack" && ours && !self.packs.is_empty() {
+                self.check_packs(open().as_ref(), &mut done);
             }
             let seen = self.folders.get(&folder).filter(|(seen, _)| Some(seen) == stamp.as_ref());
             let nothing_kept = folder != "pack" && !known.contains(&folder);
@@ -164,6 +171,7 @@ impl Mirror {
                 }
                 (None, None) => {}
             }
+            let source = open();
             let wanted = if folder == "pack" { is_pack } else { is_loose };
             let names = source.as_ref().and_then(|dir| files::names(dir).ok()).unwrap_or_default();
             let there: BTreeSet<OsString> = names
