@@ -158,12 +158,19 @@ async fn output(id: &str) -> Held {
             scene.window.wait_for_question("n decline");
             scene.window.key("n");
             scene.window.wait_for("undo: /undo");
-            for _ in 0..2 {
+            let folder = scene.home.dir.path().join(".local/state/dunnock/exports");
+            let written = || {
+                let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+                files.filter(|file| file.metadata().is_ok_and(|about| about.len() > 0)).count()
+            };
+            for n in 1..=2 {
                 scene.window.type_in("/export");
                 scene.window.key("Enter");
-                std::thread::sleep(Duration::from_millis(700));
+                let began = std::time::Instant::now();
+                while written() < n && began.elapsed() < Duration::from_secs(60) {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
             }
-            let folder = scene.home.dir.path().join(".local/state/dunnock/exports");
             let mode = |path: &std::path::Path| {
                 path.symlink_metadata().map_or(0, |m| m.permissions().mode() & 0o777)
             };
