@@ -148,6 +148,7 @@ fn settings_and_titles_have_bounds() {
     assert!(refused(set(ConfigPatch { verify_tries: Some(0), ..patch() })));
     assert!(refused(set(ConfigPatch { compact_keep: Some(0), ..patch() })));
     assert!(refused(set(ConfigPatch { token_bytes: Some(0), ..patch() })));
+    assert!(refused(set(ConfigPatch { stall_window: Some(0), ..patch() })));
     assert!(refused(set(ConfigPatch { compact_at: Some(0), ..patch() })));
     assert!(refused(set(ConfigPatch { compact_at: Some(101), ..patch() })));
     assert!(refused(set(ConfigPatch { model: Some(String::new()), ..patch() })));

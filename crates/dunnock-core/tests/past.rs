@@ -55,6 +55,7 @@ fn past(story: &str) -> FileHistory {
                 platform: String::new(),
                 app: String::new(),
                 lost: Reserved::default(),
+                in_repository: false,
             }
             .into(),
             "files" => RewindRequested {
@@ -132,6 +133,28 @@ fn steps_end_where_their_last_fact_is() {
         ),
         (vec![], None, None)
     );
+}
+
+#[test]
+fn a_rewind_knows_the_last_step_that_it_keeps() {
+    let mut past = past(STORY);
+    let ends = [0, 4, 5, 7, 8, 11, 12, 16, 17].map(|at| past.last_step(at));
+    assert_eq!(ends, [0, 0, 1, 1, 2, 2, 3, 3, 4]);
+    assert_eq!(past.undone_after(), None, "nothing was requested");
+    let mut request = |to| {
+        let request = RewindRequested {
+            spans: Vec::new(),
+            tree: None,
+            scope: Scope::Both,
+            force: false,
+            to: Some(to),
+        };
+        past.add(18, &request.into());
+        past.undone_after()
+    };
+    assert_eq!(request(RewindTo::Event(8)), Some(2));
+    assert_eq!(request(RewindTo::Event(1)), Some(0));
+    assert_eq!(request(RewindTo::Undo), None);
 }
 
 #[test]

@@ -168,3 +168,21 @@ fn a_planner_ends_when_its_checks_pass_or_a_plan_has_no_actions() {
         idle.out
     );
 }
+
+#[test]
+fn a_planners_checks_that_change_files_run_again_but_not_for_ever() {
+    let mut scene = scene(planner(&["make test"]));
+    scene.line("> go");
+    scene.line("< shell: make all");
+    ends(&mut scene, call(1, 0), Outcome::Done);
+    let mut checks = 0;
+    while scene.s.status() == Status::Working && checks < 20 {
+        checks += 1;
+        let passed = Finished::plain(call(1, checks), Outcome::Done, "so");
+        let changed = Finished { checked_tree: Some(Tree(format!("t{checks}"))), ..passed };
+        scene.work(EffectOutcome::Output(changed));
+    }
+    // The limit on steps is 5: the check after the plan, and one for each that is left.
+    assert_eq!((checks, scene.s.status()), (6, Status::Failed), "{}", scene.out);
+    assert_eq!(kinds(&scene, "check_called"), 6);
+}

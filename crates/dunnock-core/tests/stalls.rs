@@ -35,6 +35,12 @@ fn going_in_circles_is_told_twice_and_then_asked() {
     let lines: Vec<String> = (1..=20).map(|n| round(n, "make", "no")).collect();
     let patient = play(patient, &format!("> go\nkept\n{}", lines.join("\n")));
     assert_eq!((told(&patient), asked(&patient)), (2, 0), "{}", patient.out);
+    let once = Config { stall_limit: 1, ..config.clone() };
+    for (times, questions) in [(1, 0), (2, 1)] {
+        let lines: Vec<String> = (1..=times).map(|n| round(n, "make", "no")).collect();
+        let once = play(once.clone(), &format!("> go\nkept\n{}", lines.join("\n")));
+        assert_eq!(asked(&once), questions, "one answer repeats nothing: {}", once.out);
+    }
     let steps = rounds(&[("a", "x"), ("b", "y"), ("a", "x"), ("b", "y")]);
     assert_eq!((told(&steps), asked(&steps)), (1, 0), "circles of two: {}", steps.out);
     let wide = |n: usize| {
