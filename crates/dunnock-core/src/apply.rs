@@ -434,6 +434,7 @@ impl State {
     fn taken(&mut self, e: &OwnerChanged) {
         self.owner = Some(OwnerState { owner: e.owner, level: e.isolation });
         self.best_level = Some(self.best_level.map_or(e.isolation, |best| best.min(e.isolation)));
+        self.in_repository = e.in_repository;
         self.app = e.app.as_str().into();
         self.lose(e.lost);
         for call in &mut self.calls {

@@ -97,4 +97,6 @@ pub struct Claim {
     pub app: String,
     /// Hash of the folder's own settings, commands and scripts, if not yet trusted.
     pub untrusted: Option<Hash>,
+    /// Whether the workspace is only a folder of a git repository.
+    pub in_repository: bool,
 }

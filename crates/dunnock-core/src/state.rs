@@ -297,6 +297,8 @@ pub struct State {
     pub owner: Option<OwnerState>,
     /// The strongest isolation that any process had that drove the session.
     pub best_level: Option<Isolation>,
+    /// Whether the workspace is only a folder of a git repository, for the current owner.
+    pub in_repository: bool,
     /// The phase of the loop.
     pub phase: Phase,
     /// Whether an interrupt was requested and work has not stopped yet.

@@ -536,5 +536,6 @@ pub fn take(r: &mut Rng, serial: u64) -> Claim {
         platform: "test".into(),
         app: "0".into(),
         untrusted: r.chance(20).then(|| Hash::of(&[r.below(3) as u8])),
+        in_repository: r.chance(10),
     }
 }

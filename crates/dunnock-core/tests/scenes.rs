@@ -94,7 +94,7 @@ fn always_is_for_calls_of_its_shape_only() {
          < shell: make all x | shell: make $X | shell: make clean
            answered
            allowed 2.0 Grant(Rule { tool: \"shell\", words: [\"make\", \"all\"], access: Access { \
-         network: false, secrets: false, protected: false, git_config: false, unsandboxed: false } })
+         network: false, secrets: false, protected: false, git_config: false, repository: false, login: false, unsandboxed: false } })
            asked q2 shell make $X / why: commands need approval in mode \"edits\"
            asked q3 shell make clean / why: commands need approval in mode \"edits\"
            started 2.0",
@@ -217,6 +217,7 @@ fn without_a_box_commands_ask() {
         platform,
         app,
         untrusted: Some(Hash::ZERO),
+        in_repository: false,
     }));
     s.line("> go");
     s.line("< shell: touch x | edit: a | shell: ls");
@@ -682,6 +683,7 @@ fn a_yes_counts_for_the_isolation_that_was_shown() {
         platform,
         app,
         untrusted: None,
+        in_repository: false,
     }));
     s.line("! yes");
     let call = s.s.calls[0].clone();
@@ -776,6 +778,7 @@ fn what_was_allowed_remembers_its_box() {
         platform,
         app,
         untrusted: None,
+        in_repository: false,
     }));
     assert!(
         s.s.calls

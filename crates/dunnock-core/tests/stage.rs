@@ -54,7 +54,14 @@ impl Scene {
     pub fn take_at(&mut self, isolation: Isolation) {
         self.owner += 1;
         let (platform, app) = ("t".to_owned(), "0".to_owned());
-        let take = Claim { owner: Owner(self.owner), isolation, platform, app, untrusted: None };
+        let take = Claim {
+            owner: Owner(self.owner),
+            isolation,
+            platform,
+            app,
+            untrusted: None,
+            in_repository: false,
+        };
         self.give(Input::Claim(take));
     }
 

@@ -254,6 +254,12 @@ impl Driver {
             platform: std::env::consts::OS.into(),
             app: self.ports.app.clone(),
             untrusted: None,
+            in_repository: self
+                .loaded
+                .state
+                .workspace
+                .as_deref()
+                .is_some_and(|workspace| self.ports.tools.is_in_repository(workspace)),
         };
         failpoint::hit("take.before", "");
         self.commit(vec![Pending { input: Input::Claim(claim), reply: None, blobs: Vec::new() }])

@@ -247,7 +247,7 @@ async fn previews(ports: &Ports, s: &State, answered: &Answered) -> Previews {
     let mut previews = Previews::new();
     let Some(workspace) = &s.workspace else { return previews };
     for (call, access) in policy::calls_to_preview(s, answered) {
-        let preview = ports.tools.preview(workspace, &call, access).await;
+        let preview = ports.tools.preview(workspace, &call, access, s.level()).await;
         if !preview.is_empty() {
             previews.insert(call.id.index, preview);
         }

@@ -360,6 +360,7 @@ impl Replay<'_> {
                 platform: e.platform.clone(),
                 app: e.app.clone(),
                 untrusted: self.untrusted(at),
+                in_repository: e.in_repository,
             }),
             (Cause::Driver, _) => return Some(Vec::new()),
             // An older format does not record the target.

@@ -54,15 +54,22 @@ pub trait Tools: Send + Sync {
         let _ = lock;
         None
     }
-    /// What a call with this access would run and destroy, as far as that can be determined
-    /// without changing anything.
+    /// Whether a workspace is only a folder of a git repository: commands can read the repository,
+    /// and need access to change it.
+    fn is_in_repository(&self, workspace: &str) -> bool {
+        let _ = workspace;
+        false
+    }
+    /// What a call with this access, isolated like this, would run, use and destroy, as far as that
+    /// can be determined without changing anything.
     fn preview<'a>(
         &'a self,
         workspace: &'a str,
         call: &'a Call,
         access: Access,
+        isolation: Isolation,
     ) -> BoxFuture<'a, Vec<CallPreview>> {
-        let _ = (workspace, call, access);
+        let _ = (workspace, call, access, isolation);
         Box::pin(async { Vec::new() })
     }
     /// Ends the processes that a session's calls left running, and waits until they are gone.

@@ -659,6 +659,9 @@ pub struct OwnerChanged {
     /// What a request may have used that was in progress when the previous process died.
     #[serde(default, skip_serializing_if = "Reserved::is_nothing")]
     pub lost: Reserved,
+    /// The workspace is only a folder of a git repository.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_repository: bool,
 }
 
 /// A checkpoint of the workspace was saved, or could not be.

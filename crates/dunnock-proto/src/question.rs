@@ -93,6 +93,10 @@ pub enum RequestKind {
     Secrets,
     /// A command that changes files which other programs run or follow.
     Protected,
+    /// A git command that changes a repository of which the workspace is only a folder.
+    Repository,
+    /// A command that uses the person's own login.
+    Login,
     /// A command that needs more than one of these.
     ExtraAccess,
     /// A command that destroys work.
@@ -140,6 +144,11 @@ pub enum Reason {
     },
     /// It changes this repository's git configuration.
     ChangesGitConfig,
+    /// A git command changes the repository, of which the workspace is only a folder.
+    ChangesRepository {
+        /// The git command.
+        command: String,
+    },
     /// git's own files cannot be protected at this isolation level.
     GitUnprotected,
     /// It deletes the whole folder or its git history.
@@ -188,6 +197,13 @@ pub enum CallPreview {
         /// Its full path.
         program: String,
     },
+    /// It can use this login of the person's: a file, a variable or a program.
+    UsesLogin {
+        /// What it is.
+        what: String,
+    },
+    /// No login for it was found on this machine.
+    FindsNoLogin,
     /// Files that it deletes.
     Deletes {
         /// How many.
@@ -382,6 +398,12 @@ impl RequestKind {
             }
             Self::Secrets => ("Let this command read secret files?".into(), "Allow once"),
             Self::Protected => ("Let this command change protected files?".into(), "Allow once"),
+            Self::Repository => {
+                ("Let this command change the whole repository?".into(), "Allow once")
+            }
+            Self::Login => {
+                ("Let this command use your login?".into(), "Allow once with your login")
+            }
             Self::ExtraAccess => ("Allow extra access for this command?".into(), "Allow once"),
             Self::Destructive => ("Run this destructive command?".into(), "Run anyway"),
             Self::Command => ("Run this command?".into(), "Run once"),
@@ -407,6 +429,9 @@ impl Reason {
                 format!("{command} can discard changes, commits or branches")
             }
             Self::ChangesGitConfig => "it changes this repository's git configuration".into(),
+            Self::ChangesRepository { command } => {
+                format!("{command} changes the repository, which is larger than this folder")
+            }
             Self::GitUnprotected => {
                 "git's own files cannot be protected at this sandbox level".into()
             }
@@ -446,6 +471,8 @@ impl CallPreview {
         let count = |n: u64| crate::count(n, "file");
         match self {
             Self::Runs { program } => format!("runs {program}"),
+            Self::UsesLogin { what } => format!("can use {what}"),
+            Self::FindsNoLogin => "no login for it was found on this machine".into(),
             Self::Deletes { files, untracked, more } => {
                 let at_least = if *more { "at least " } else { "" };
                 let untracked = match untracked {

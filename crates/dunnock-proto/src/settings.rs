@@ -267,6 +267,12 @@ pub struct Access {
     /// Of these, only the configuration of git repositories.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub git_config: bool,
+    /// The whole repository, if the workspace is only a folder of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub repository: bool,
+    /// The person's own login for the program that runs.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub login: bool,
     /// The whole machine: no sandbox at all.
     pub unsandboxed: bool,
 }
@@ -278,6 +284,8 @@ impl Access {
         secrets: false,
         protected: false,
         git_config: false,
+        repository: false,
+        login: false,
         unsandboxed: false,
     };
 
@@ -295,6 +303,8 @@ impl Access {
             secrets: self.secrets || more.secrets,
             protected: self.protected || more.protected,
             git_config: self.git_config || more.git_config,
+            repository: self.repository || more.repository,
+            login: self.login || more.login,
             unsandboxed: self.unsandboxed || more.unsandboxed,
         }
     }
@@ -317,6 +327,8 @@ impl Access {
                 "write access to protected files in this folder (.git/config, hooks, .vscode, ...)",
             ),
             (self.git_config && !self.protected, "write access to .git/config, not to hooks"),
+            (self.repository, "write access to the whole repository, not only to this folder"),
+            (self.login, "your own login for this program, as listed under \"effect\""),
         ];
         all.into_iter().filter(|(on, _)| *on).map(|(_, words)| words)
     }

@@ -594,6 +594,9 @@ impl LauncherProcess {
             return Ok(known.plan.clone());
         }
         let plan = Rc::new(Plan::new(spec, self.landlock, memory)?);
+        if !plan.lasts {
+            return Ok(plan);
+        }
         plans.truncate(PLANS - 1);
         plans.insert(0, CachedPlan { spec: spec.clone(), memory, plan: plan.clone() });
         Ok(plan)

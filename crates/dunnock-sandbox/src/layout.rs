@@ -3,13 +3,15 @@
 
 use crate::git_names::GIT_ACTS_ON;
 use crate::linux::{Isolation, Layer, SandboxSpec};
-use crate::survey::{Found, Links, PASSED_OVER, Survey};
+use crate::outer::GitVariables;
+use crate::repositories;
+use crate::survey::{Found, Index, PASSED_OVER, Survey};
 use dunnock_private::create_folder;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Visible parts of the home folder: toolchains and git's ignore and attribute files. The git
 /// identity comes from a generated file.
@@ -89,6 +91,8 @@ pub struct Opened {
     /// It is a git command that replaces files of the work tree: protected names are not read-only
     /// while it runs. This is no more access, because what it changes is checked afterwards.
     pub checkout: bool,
+    /// The whole repository that contains the workspace: the sandbox is that of its work tree.
+    pub repository: bool,
 }
 
 impl Opened {
@@ -129,10 +133,14 @@ pub struct Layout {
     pub denied: Box<dyn Fn(&Path) -> bool + Send + Sync>,
     /// Whether commands may write to the workspace at all.
     pub writes: bool,
-    /// Cached search results for each folder of a workspace.
-    pub found: Mutex<HashMap<PathBuf, Found>>,
-    /// Cached folders of submodules for each repository, as of the last change of its index.
-    pub links: Mutex<HashMap<PathBuf, Links>>,
+    /// The repository that the user names in the environment.
+    pub git_variables: GitVariables,
+    /// Cached search results for each workspace and each folder in it.
+    pub found: Mutex<HashMap<PathBuf, HashMap<PathBuf, Found>>>,
+    /// Cached contents of the index of each repository, as of its last change.
+    pub indexes: Mutex<HashMap<PathBuf, Index>>,
+    /// Secret files that each repository around a workspace tracked when it was first looked at.
+    pub tracked_secrets: Mutex<HashMap<PathBuf, Arc<BTreeSet<PathBuf>>>>,
     /// Cached parts of sandboxes that are the same for every command.
     pub bases: Mutex<Vec<Base>>,
     /// Hashes of versions of watched files that were there when a command began.
@@ -181,7 +189,7 @@ impl Layout {
             let bases = self.bases.lock().unwrap_or_else(PoisonError::into_inner);
             bases.iter().find(same).cloned()
         };
-        let Base { mut spec, env, .. } = match known {
+        let Base { mut spec, mut env, .. } = match known {
             Some(base) => base,
             None => {
                 let base = self.base(isolation, workspace, opened.more())?;
@@ -190,35 +198,59 @@ impl Layout {
             }
         };
         spec.network = opened.network;
+        // Not in the base: a command can create a `.git` in the workspace.
+        let outer = self.outer(workspace);
+        let mut git = Survey::default();
+        if let Some(outer) = &outer {
+            env.extend(outer.env());
+            spec.readable.extend(outer.readable());
+            if outer.top != workspace {
+                spec.readable.push(outer.top.clone());
+                spec.hidden.extend(self.hidden_around(workspace, outer));
+            } else if self.writes {
+                // The git folder is a part of this work tree, and guarded like one in it.
+                spec.repository = outer.writable();
+                git = self.survey_git_folder(&outer.common);
+            }
+        }
         spec.build.retain(|place| place.symlink_metadata().is_ok_and(|about| about.is_dir()));
         let guarded = if opened.checkout { &Vec::new() } else { &all.guarded };
         if !opened.protected {
             for folder in guarded {
                 self.protected.iter().for_each(|names| protect(&mut spec, folder, names));
             }
-            for repository in &all.repositories {
-                let own = |name: &&&str| {
-                    !(opened.git_config && **name == "config" && repository.ends_with(".git"))
-                };
+            for repository in all.repositories.iter().chain(&git.repositories) {
+                let common = outer.as_ref().is_some_and(|outer| outer.common == *repository);
+                let whole = repository.ends_with(".git") || common;
+                let own = |name: &&&str| !(opened.git_config && **name == "config" && whole);
                 for name in GIT_ACTS_ON.iter().filter(own) {
                     let names: Vec<String> = name.split('/').map(str::to_owned).collect();
                     protect(&mut spec, repository, &names);
                 }
             }
-            for path in all.git_files.iter().chain(&all.named_by_git) {
+            let named = all.named_by_git.iter().chain(&git.named_by_git);
+            for path in all.git_files.iter().chain(named) {
                 close(&mut spec, path);
+            }
+            // What belongs to the main work tree of a linked one.
+            for outer in outer.iter().filter(|outer| outer.common != outer.git) {
+                ["HEAD", "index"]
+                    .iter()
+                    .for_each(|name| close(&mut spec, &outer.common.join(name)));
             }
         }
         // Pin the folders above protected paths: otherwise they could be moved and replaced.
         let held = spec.closed.iter().chain(&all.secret).chain(guarded);
-        let leads = held.flat_map(|place| {
-            place.ancestors().skip(1).take_while(|up| up.starts_with(workspace) && *up != workspace)
-        });
+        let roots: Vec<&Path> =
+            spec.repository.iter().map(PathBuf::as_path).chain([workspace]).collect();
+        let below = |up: &Path| roots.iter().any(|root| up.starts_with(root) && up != *root);
+        let leads = held.flat_map(|place| place.ancestors().skip(1).take_while(|up| below(up)));
         let leads: Vec<PathBuf> =
             leads.map(Path::to_path_buf).chain(guarded.iter().cloned()).collect();
         spec.pinned.extend(leads);
         spec.pinned.retain(|place| {
-            place != workspace && place.symlink_metadata().is_ok_and(|about| about.is_dir())
+            !roots.contains(&place.as_path())
+                && place.symlink_metadata().is_ok_and(|about| about.is_dir())
         });
         spec.pinned.sort();
         spec.pinned.dedup();
@@ -264,6 +296,7 @@ impl Layout {
             private: self.home.iter().cloned().collect(),
             readable: self.readable.clone(),
             writable: self.writable.clone(),
+            repository: Vec::new(),
             own: Vec::new(),
             layered: Vec::new(),
             tmp: tmp.clone(),
@@ -324,11 +357,6 @@ impl Layout {
         if isolation != Isolation::A {
             env.push(("TMPDIR".into(), tmp.to_string_lossy().into_owned()));
         }
-        // The folder may be inside a repository: let git find it, read-only.
-        if let Some(git) = repository_above(workspace) {
-            spec.readable.push(git);
-            env.push(("GIT_DISCOVERY_ACROSS_FILESYSTEM".into(), "1".into()));
-        }
         if let Some(text) =
             self.home.as_ref().and_then(|home| tame_gitconfig(&home.join(".gitconfig")))
         {
@@ -354,7 +382,10 @@ impl Layout {
     /// Whether commands that nobody approved can write to this path.
     fn is_plantable(&self, workspace: &Path, path: &Path) -> bool {
         let real = |place: &Path| place.canonicalize().unwrap_or_else(|_| place.to_path_buf());
+        let outer = self.outer(workspace);
+        let outer = outer.iter().flat_map(|outer| [outer.top.as_path(), outer.common.as_path()]);
         let writable = self.writable.iter().map(PathBuf::as_path).chain([workspace, &self.boxes]);
+        let writable = writable.chain(outer);
         // As it is written, too: a link in the workspace can be replaced.
         writable.map(real).any(|place| real(path).starts_with(&place) || path.starts_with(&place))
     }
@@ -406,6 +437,37 @@ impl Layout {
         env
     }
 
+    /// The addresses of the remotes of the workspace's repository.
+    #[must_use]
+    pub fn remotes(&self, workspace: &Path) -> Vec<String> {
+        let own = repositories::at(&workspace.join(".git"));
+        let git = self.outer(workspace).map(|outer| outer.git).or(own);
+        git.map(|git| repositories::remotes(&git)).unwrap_or_default()
+    }
+
+    /// The credential helpers of the user's own configuration of git.
+    #[must_use]
+    pub fn credential_helpers(&self) -> Vec<String> {
+        self.git_configs.iter().flat_map(|file| repositories::helpers(file)).collect()
+    }
+
+    /// Lets a command use the credential helpers of the user's own configuration.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn with_credential_helpers(
+        &self,
+        workspace: &Path,
+        spec: &mut SandboxSpec,
+    ) -> io::Result<(String, String)> {
+        let texts = self.git_configs.iter().filter_map(|file| std::fs::read_to_string(file).ok());
+        let text: String = texts.map(|text| git_settings(&text, CREDENTIALS)).collect();
+        let file = self.own_folder(workspace).join("gitconfig-login");
+        dunnock_private::replace(&file, text.as_bytes())?;
+        spec.own.push(file.clone());
+        Ok(("GIT_CONFIG_GLOBAL".into(), file.to_string_lossy().into_owned()))
+    }
+
     fn is_home(&self, place: &Path) -> bool {
         place.parent().is_none() || self.home.as_ref().is_some_and(|home| home.starts_with(place))
     }
@@ -449,60 +511,52 @@ fn close(spec: &mut SandboxSpec, place: &Path) {
     let Ok(about) = place.symlink_metadata() else { return };
     // The watcher protects the link itself; here its target is made read-only.
     let real = match about.is_symlink() {
-        true => place.canonicalize().ok().filter(|real| real.starts_with(&spec.workspace)),
+        true => place.canonicalize().ok().filter(|real| {
+            let mut roots = spec.repository.iter().chain([&spec.workspace]);
+            roots.any(|root| real.starts_with(root))
+        }),
         false => Some(place.to_path_buf()),
     };
     spec.closed.extend(real);
 }
 
-/// The git folder of the repository that contains the workspace or that the workspace is a linked
-/// work tree of.
-#[must_use]
-pub fn repository_above(workspace: &Path) -> Option<PathBuf> {
-    let own = workspace.join(".git");
-    if own.symlink_metadata().is_ok_and(|about| about.is_file()) {
-        let text = std::fs::read_to_string(&own).ok()?;
-        let dir = workspace.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
-        // The `.git` file may come from anywhere: trust it only if the repository names this folder
-        // in turn.
-        let back = std::fs::read_to_string(dir.join("gitdir")).ok()?;
-        let back = Path::new(back.trim()).canonicalize().ok()?;
-        return (back == own).then(|| dir.ancestors().nth(2).map(Path::to_path_buf)).flatten();
-    }
-    if own.exists() {
-        return None;
-    }
-    workspace.ancestors().skip(1).map(|up| up.join(".git")).find(|git| git.is_dir())
+/// Sections of git's configuration that a sandboxed command may see: identity and preferences.
+const PREFERENCES: &[&str] = &[
+    "user", "init", "pull", "merge", "rebase", "diff", "color", "branch", "safe", "advice",
+    "column", "log",
+];
+/// With the user's login, also these. They name programs of the user's own.
+const CREDENTIALS: &[&str] = &["credential"];
+
+/// The part of the user's git config that a sandboxed command may see.
+fn tame_gitconfig(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|text| git_settings(&text, &[]))
 }
 
-/// The part of the user's git config that a sandboxed command may see: identity and preferences,
-/// but no URLs and no programs.
-fn tame_gitconfig(path: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let known = [
-        "user", "init", "pull", "merge", "rebase", "diff", "color", "branch", "safe", "advice",
-        "column", "log",
-    ];
+/// The preferences of a configuration of git, without URLs and programs, and these sections whole.
+fn git_settings(text: &str, whole: &[&str]) -> String {
     let mut kept = String::new();
-    let mut inside = false;
+    let (mut inside, mut all) = (false, false);
     for line in text.lines() {
         let trimmed = line.trim();
         if let Some(section) = trimmed.strip_prefix('[') {
             let name =
                 section.split([' ', ']', '.', '"']).next().unwrap_or_default().to_lowercase();
-            inside =
-                known.contains(&name.as_str()) && trimmed.ends_with(']') && !section.contains('"');
+            all = whole.contains(&name.as_str());
+            inside = PREFERENCES.contains(&name.as_str())
+                && trimmed.ends_with(']')
+                && !section.contains('"');
         }
         let plain = !trimmed.contains("://") && !trimmed.contains('!') && !trimmed.ends_with('\\');
         let runs = ["signingkey", "external", "driver", "textconv", "tool"]
             .iter()
             .any(|word| trimmed.to_lowercase().starts_with(word));
-        if inside && plain && !runs {
+        if all || inside && plain && !runs {
             kept.push_str(line);
             kept.push('\n');
         }
     }
-    Some(kept)
+    kept
 }
 
 /// A folder name for a workspace: its last component plus a hash.

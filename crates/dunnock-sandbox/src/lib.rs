@@ -30,6 +30,8 @@ mod lease;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
+mod outer;
+#[cfg(target_os = "linux")]
 mod prove;
 #[cfg(target_os = "linux")]
 mod repositories;
@@ -47,17 +49,19 @@ pub use git_names::{GIT_ACTS_ON, REPOSITORY, is_repository};
 #[cfg(target_os = "linux")]
 pub use launcher::serve;
 #[cfg(target_os = "linux")]
-pub use layout::{Layout, Opened, repository_above};
+pub use layout::{Layout, Opened};
 #[cfg(target_os = "linux")]
 pub use lease::{is_open_for_writing, keep_waiting};
 #[cfg(target_os = "linux")]
 pub use linux::{Isolation, Layer, SandboxSpec};
 #[cfg(target_os = "linux")]
+pub use outer::{GitVariables, OuterRepository};
+#[cfg(target_os = "linux")]
 pub use prove::{PROBE, ProbeOutcome, Trial, VICTIM, probe, prove, victim};
 #[cfg(target_os = "linux")]
-pub use repositories::target_of;
+pub use repositories::{target_of, with_inner};
 #[cfg(target_os = "linux")]
-pub use survey::{Found, Links, Survey};
+pub use survey::{Found, Index, Survey};
 #[cfg(target_os = "linux")]
 pub use wire::{Bound, Bounds, Probed};
 

@@ -30,7 +30,12 @@ fn folders(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 #[must_use]
 pub fn with_inner(repository: &Path) -> Vec<PathBuf> {
     let mut all = vec![repository.to_path_buf()];
-    let mut waiting = vec![(repository.join("modules"), 0)];
+    // A linked work tree has submodules of its own.
+    let trees: Vec<PathBuf> = folders(&repository.join("worktrees")).collect();
+    let mut waiting: Vec<(PathBuf, usize)> =
+        trees.iter().map(|tree| (tree.join("modules"), 0)).collect();
+    waiting.push((repository.join("modules"), 0));
+    all.extend(trees);
     while let Some((folder, depth)) = waiting.pop() {
         for inner in folders(&folder) {
             // A name with slashes is a folder of folders. They count as well: one of them could
@@ -45,7 +50,9 @@ pub fn with_inner(repository: &Path) -> Vec<PathBuf> {
             }
         }
     }
-    let trees: Vec<PathBuf> = all.iter().flat_map(|dir| folders(&dir.join("worktrees"))).collect();
+    let known: BTreeSet<PathBuf> = all.iter().cloned().collect();
+    let trees = all.iter().skip(1).flat_map(|dir| folders(&dir.join("worktrees")));
+    let trees: Vec<PathBuf> = trees.filter(|tree| !known.contains(tree)).collect();
     all.extend(trees);
     all
 }
@@ -53,8 +60,8 @@ pub fn with_inner(repository: &Path) -> Vec<PathBuf> {
 /// Where a `.git` file says that the repository is.
 #[must_use]
 pub fn target_of(git_file: &Path) -> Option<PathBuf> {
-    let text = small(git_file)?;
-    let named = text.strip_prefix("gitdir:")?.trim();
+    let line = text(git_file)?;
+    let named = line.strip_prefix("gitdir:")?.trim();
     git_file.parent()?.join(named).canonicalize().ok()
 }
 
@@ -76,32 +83,44 @@ fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
 
 /// The text of a regular file of ordinary size. A name that is not UTF-8 cannot be protected by a
 /// setting.
-fn small(path: &Path) -> Option<String> {
+pub(crate) fn text(path: &Path) -> Option<String> {
     read(path, LARGEST_CONFIG).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Folders that the index of a repository records as other repositories (submodules), relative to
-/// its work tree. git enters them even for `git status`.
-#[must_use]
-pub fn gitlinks(repository: &Path) -> Vec<PathBuf> {
-    let Some(bytes) = read(&repository.join("index"), LARGEST_INDEX) else { return Vec::new() };
-    let long = small(&repository.join("config")).is_some_and(|text| {
-        let sha256 = |(key, value): &(String, String)| {
-            key == "extensions.objectformat" && value.eq_ignore_ascii_case("sha256")
-        };
-        settings(&text).iter().any(sha256)
-    });
-    links_in(&bytes, if long { 32 } else { 20 })
+/// What the index of a repository tracks, as far as the sandbox must know it. Paths are relative to
+/// the work tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Tracked {
+    /// Folders that it records as other repositories (submodules). git enters them even for
+    /// `git status`.
+    pub(crate) links: Vec<PathBuf>,
+    /// Files with names of secrets.
+    pub(crate) secrets: Vec<PathBuf>,
 }
 
-fn links_in(bytes: &[u8], hash: usize) -> Vec<PathBuf> {
+/// Reads the index of a repository.
+pub(crate) fn tracked(repository: &Path, is_secret: fn(&str) -> bool) -> Tracked {
+    let Some(bytes) = read(&repository.join("index"), LARGEST_INDEX) else {
+        return Tracked::default();
+    };
+    let sha256 = |config: &PathBuf| {
+        let all = text(config).map(|text| settings(&text)).unwrap_or_default();
+        all.iter().any(|(key, value)| {
+            key == "extensions.objectformat" && value.eq_ignore_ascii_case("sha256")
+        })
+    };
+    let long = configs_of(repository).iter().any(sha256);
+    tracked_in(&bytes, if long { 32 } else { 20 }, is_secret)
+}
+
+fn tracked_in(bytes: &[u8], hash: usize, is_secret: fn(&str) -> bool) -> Tracked {
     use std::os::unix::ffi::OsStrExt as _;
     let number = |at: usize| {
         bytes.get(at..at + 4)?.first_chunk().map(|four: &[u8; 4]| u32::from_be_bytes(*four))
     };
-    let mut links = Vec::new();
+    let mut found = Tracked::default();
     let (Some(b"DIRC"), Some(version), Some(count)) = (bytes.get(..4), number(4), number(8)) else {
-        return links;
+        return found;
     };
     let mut at = 12;
     let mut path: Vec<u8> = Vec::new();
@@ -140,14 +159,18 @@ fn links_in(bytes: &[u8], hash: usize) -> Vec<PathBuf> {
             // Entries are padded with 1 to 8 zeros.
             _ => at + ((name + length - at + 8) & !7),
         };
-        if mode & 0o170_000 == 0o160_000 {
-            let path = Path::new(std::ffi::OsStr::from_bytes(&path));
-            if path.components().all(|part| matches!(part, Component::Normal(_))) {
-                links.push(path.to_path_buf());
-            }
+        let path = Path::new(std::ffi::OsStr::from_bytes(&path));
+        let secret = || path.file_name().and_then(std::ffi::OsStr::to_str).is_some_and(is_secret);
+        let list = match mode & 0o170_000 {
+            0o160_000 => &mut found.links,
+            0o100_000 if secret() => &mut found.secrets,
+            _ => continue,
+        };
+        if path.components().all(|part| matches!(part, Component::Normal(_))) {
+            list.push(path.to_path_buf());
         }
     }
-    links
+    found
 }
 
 /// The settings in the text of a configuration file: keys in lower case, without the middle part in
@@ -194,6 +217,21 @@ fn plain(value: &str) -> String {
         }
     }
     text.trim_end().to_owned()
+}
+
+/// The addresses of the remotes of a repository.
+pub(crate) fn remotes(repository: &Path) -> Vec<String> {
+    let all = configs_of(repository).into_iter().filter_map(|file| text(&file));
+    let urls = all.flat_map(|text| settings(&text));
+    let is_url = |key: &str| matches!(key, "remote.url" | "remote.pushurl");
+    urls.filter(|(key, _)| is_url(key)).map(|(_, url)| url).collect()
+}
+
+/// The credential helpers in a configuration file.
+pub(crate) fn helpers(config: &Path) -> Vec<String> {
+    let all = text(config).map(|text| settings(&text)).unwrap_or_default();
+    let all = all.into_iter().filter(|(key, _)| key == "credential.helper");
+    all.map(|(_, helper)| helper).filter(|helper| !helper.is_empty()).collect()
 }
 
 /// Whether git runs the value of this setting, or reads more settings, hooks or attributes there.
@@ -252,8 +290,8 @@ fn follow(
     left: usize,
     named: &mut BTreeSet<PathBuf>,
 ) {
-    let Some(text) = small(config) else { return };
-    for (key, value) in settings(&text).iter().filter(|(key, _)| leads_on(key)) {
+    let Some(lines) = text(config) else { return };
+    for (key, value) in settings(&lines).iter().filter(|(key, _)| leads_on(key)) {
         let include = key.starts_with("include");
         let one = include || matches!(key.as_str(), "core.hookspath" | "core.attributesfile");
         let from = if include { config.parent().unwrap_or(work_tree) } else { work_tree };
@@ -298,19 +336,23 @@ fn without_dots(path: &Path) -> PathBuf {
 pub(crate) fn work_tree_of(repository: &Path) -> PathBuf {
     let parent = |path: &Path| path.parent().map(Path::to_path_buf);
     let own = repository.file_name().is_some_and(|name| name == ".git");
-    let linked = || parent(&repository.join(small(&repository.join("gitdir"))?.trim()));
-    let named = || {
-        let all = settings(&small(&repository.join("config"))?);
-        let (_, folder) = all.into_iter().find(|(key, _)| key == "core.worktree")?;
-        Some(without_dots(&repository.join(folder)))
-    };
+    let linked = || parent(&repository.join(text(&repository.join("gitdir"))?.trim()));
+    let named = || work_tree_by_config(repository);
     let found = own.then(|| parent(repository)).flatten().or_else(linked).or_else(named);
     found.unwrap_or_else(|| repository.to_path_buf())
 }
 
+/// The work tree that the configuration of a repository names: that of a submodule, mostly.
+pub(crate) fn work_tree_by_config(repository: &Path) -> Option<PathBuf> {
+    let files = ["config.worktree", "config"].map(|name| repository.join(name));
+    let mut all = files.iter().filter_map(|file| text(file)).flat_map(|text| settings(&text));
+    let (_, folder) = all.find(|(key, _)| key == "core.worktree")?;
+    Some(without_dots(&repository.join(folder)))
+}
+
 /// The configuration files of a repository; a linked work tree has those of its repository, too.
 pub(crate) fn configs_of(repository: &Path) -> Vec<PathBuf> {
-    let common = small(&repository.join("commondir")).map(|common| repository.join(common.trim()));
+    let common = text(&repository.join("commondir")).map(|common| repository.join(common.trim()));
     let folders = [Some(repository.to_path_buf()), common].into_iter().flatten();
     folders.flat_map(|dir| ["config", "config.worktree"].map(|name| dir.join(name))).collect()
 }
@@ -367,7 +409,8 @@ mod tests {
                 if let Some(byte) = bytes.get_mut(7) {
                     *byte = version;
                 }
-                assert!(links_in(bytes.get(..length).unwrap_or_default(), 20).is_empty());
+                let bytes = bytes.get(..length).unwrap_or_default();
+                assert_eq!(tracked_in(bytes, 20, |_| true), Tracked::default());
             }
         }
     }

@@ -2,13 +2,14 @@
 //! and names that other programs act on.
 
 use crate::git_names::{REPOSITORY, is_repository};
-use crate::layout::{Layout, repository_above};
-use crate::repositories;
+use crate::layout::Layout;
+use crate::outer::OuterRepository;
+use crate::repositories::{self, Tracked};
 use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// Folders with many files and no secrets of the user's.
@@ -28,11 +29,11 @@ const MOST_FOLDERS: usize = 20_000;
 /// At most this many repositories are searched for submodules.
 const MOST_REPOSITORIES: usize = 1_000;
 
-/// Folders of submodules, as of the last change of an index.
+/// What an index tracks, as of its last change.
 #[derive(Debug, Clone)]
-pub struct Links {
+pub struct Index {
     changed: (i64, i64),
-    folders: Vec<PathBuf>,
+    tracked: Arc<Tracked>,
 }
 
 /// What was found in a folder, as of its last change.
@@ -119,6 +120,36 @@ impl Layout {
         all
     }
 
+    /// The same for the git folder of a work tree that is elsewhere: the repositories in it, and what
+    /// their configuration names there.
+    #[must_use]
+    pub fn survey_git_folder(&self, folder: &Path) -> Survey {
+        let mut all = Survey::default();
+        all.repositories.extend(repositories::with_inner(folder));
+        let inner = all
+            .repositories
+            .iter()
+            .flat_map(|dir| [dir.clone(), dir.join("modules"), dir.join("worktrees")]);
+        let unreadable = |dir: &PathBuf| {
+            let listed = std::fs::read_dir(dir);
+            listed.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+        };
+        all.unreadable = inner.filter(unreadable).collect();
+        for repository in &all.repositories {
+            all.named_by_git.extend(self.named_by_repository(repository));
+        }
+        all.named_by_git.retain(|path| path.starts_with(folder) && path != folder);
+        all
+    }
+
+    /// What is hidden in a workspace, whatever the user allows.
+    #[must_use]
+    pub fn hidden_in(&self, workspace: &Path) -> Vec<PathBuf> {
+        let mut hidden = self.survey(workspace).sockets;
+        hidden.push(workspace.join(".dunnock"));
+        hidden
+    }
+
     /// Repositories in the folders that a survey passed over, because they hold many files that
     /// nobody wrote by hand, such as `node_modules`.
     #[must_use]
@@ -144,7 +175,7 @@ impl Layout {
                 continue;
             }
             let top = repositories::work_tree_of(&repository);
-            for link in self.gitlinks(&repository) {
+            for link in &self.tracked(&repository).links {
                 let git = top.join(link).join(".git");
                 let Ok(about) = git.symlink_metadata() else { continue };
                 if !about.is_dir() {
@@ -158,20 +189,54 @@ impl Layout {
         }
     }
 
-    /// The folders of submodules by the index of a repository, read again only if it changed.
-    fn gitlinks(&self, repository: &Path) -> Vec<PathBuf> {
-        let Ok(about) = repository.join("index").symlink_metadata() else { return Vec::new() };
+    /// What the index of a repository tracks, read again only if it changed.
+    fn tracked(&self, repository: &Path) -> Arc<Tracked> {
+        let Ok(about) = repository.join("index").symlink_metadata() else {
+            return Arc::default();
+        };
         let changed = (about.ctime(), about.ctime_nsec());
-        let mut known = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(repository) {
-            Some(links) if links.changed == changed => links.folders.clone(),
+            Some(index) if index.changed == changed => index.tracked.clone(),
             _ => {
-                let folders = repositories::gitlinks(repository);
-                let links = Links { changed: lasting(changed), folders: folders.clone() };
-                known.insert(repository.to_path_buf(), links);
-                folders
+                let tracked = Arc::new(repositories::tracked(repository, self.secret));
+                let index = Index { changed: lasting(changed), tracked: tracked.clone() };
+                known.insert(repository.to_path_buf(), index);
+                tracked
             }
         }
+    }
+
+    /// The secret files that a repository tracked when this process first looked: an approved command
+    /// can add others, and a yes to that is no yes to read them.
+    #[must_use]
+    pub fn tracked_secrets(&self, outer: &OuterRepository) -> Arc<BTreeSet<PathBuf>> {
+        let mut known = self.tracked_secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        let look = || {
+            let tracked = self.tracked(&outer.git);
+            Arc::new(tracked.secrets.iter().map(|file| outer.top.join(file)).collect())
+        };
+        known.entry(outer.git.clone()).or_insert_with(look).clone()
+    }
+
+    /// What is hidden of a work tree around the workspace: secrets that git does not track, sockets
+    /// of programs, and our own notes.
+    #[must_use]
+    pub(crate) fn hidden_around(&self, workspace: &Path, outer: &OuterRepository) -> Vec<PathBuf> {
+        let mut hidden = Vec::new();
+        let mut secrets = Vec::new();
+        self.walk(&outer.top, vec![outer.top.clone()], |folder, found| {
+            hidden.extend(found.sockets.iter().cloned());
+            secrets.extend(found.secret.iter().cloned());
+            let own = folder.join(".dunnock");
+            let inner = found.folders.iter().filter(|inner| **inner != own && *inner != workspace);
+            let inner = inner.cloned().collect();
+            hidden.extend(found.folders.contains(&own).then_some(own));
+            inner
+        });
+        let tracked = self.tracked_secrets(outer);
+        hidden.extend(secrets.into_iter().filter(|file| !tracked.contains(file)));
+        hidden
     }
 
     /// Adds what the user's configuration of git and those of the repositories name.
@@ -179,9 +244,9 @@ impl Layout {
         for repository in &all.repositories {
             all.named_by_git.extend(self.named_by_repository(repository));
         }
-        if let Some(above) = repository_above(workspace) {
-            for top in [workspace.to_path_buf(), repositories::work_tree_of(&above)] {
-                all.named_by_git.extend(self.named_by(&above, &top));
+        if let Some(outer) = self.outer(workspace) {
+            for top in [workspace, &outer.top] {
+                all.named_by_git.extend(self.named_by(&outer.git, top));
             }
         }
         all.named_by_git.retain(|path| path.starts_with(workspace) && path != workspace);
@@ -227,10 +292,9 @@ impl Layout {
         let inside = file.ancestors().skip(1).take_while(|up| up.starts_with(workspace));
         let inside =
             inside.filter_map(|up| Some((repositories::at(&up.join(".git"))?, up.to_path_buf())));
-        let above = repository_above(workspace);
-        let above = above.iter().flat_map(|git| {
-            let tops = [workspace.to_path_buf(), repositories::work_tree_of(git)];
-            tops.map(|top| (git.clone(), top))
+        let outer = self.outer(workspace);
+        let above = outer.iter().flat_map(|outer| {
+            [workspace, &outer.top].map(|top| (outer.git.clone(), top.to_path_buf()))
         });
         let mut all = inside.chain(above);
         all.any(|(repository, top)| self.named_by(&repository, &top).iter().any(below))
@@ -244,6 +308,7 @@ impl Layout {
         mut visit: impl FnMut(&Path, &Found) -> Vec<PathBuf>,
     ) {
         let mut known = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.entry(workspace.to_path_buf()).or_default();
         let mut waiting = std::collections::VecDeque::from(from);
         let mut looked = 0;
         while let Some(folder) = waiting.pop_front() {

@@ -29,6 +29,8 @@ mod guard;
 mod hooks;
 pub mod instructions;
 mod limits;
+#[cfg(target_os = "linux")]
+mod login;
 mod memory;
 mod output;
 mod preview;

@@ -27,6 +27,24 @@ pub(crate) fn programs(
     found.map(|path| CallPreview::Runs { program: path.display().to_string() }).collect()
 }
 
+/// What a call that asks for a login could use.
+#[cfg(target_os = "linux")]
+pub(crate) fn login(
+    layout: &dunnock_sandbox::Layout,
+    root: &Path,
+    call: &Call,
+    isolation: dunnock_proto::Isolation,
+) -> Vec<CallPreview> {
+    let command = dunnock_proto::CommandArgs::parse(call.args()).ok().map(|args| args.command);
+    let found =
+        command.and_then(|command| crate::login::credentials(layout, root, &command, isolation));
+    let words = found.map(|found| found.words).unwrap_or_default();
+    if words.is_empty() {
+        return vec![CallPreview::FindsNoLogin];
+    }
+    words.into_iter().map(|what| CallPreview::UsesLogin { what }).collect()
+}
+
 fn one(root: &Path, loses: &Loses) -> Option<CallPreview> {
     match loses {
         Loses::Paths { paths, more } => {

@@ -102,6 +102,9 @@ pub(crate) struct Program {
     /// What it does with git.
     #[cfg(target_os = "linux")]
     pub(crate) git: crate::sandbox::GitUse,
+    /// What it gets of the person's logins, if that was approved.
+    #[cfg(target_os = "linux")]
+    pub(crate) credentials: crate::login::Credentials,
     /// Stash entries that it applies before it drops them.
     #[cfg_attr(not(unix), expect(dead_code, reason = "history is not watched"))]
     pops: usize,
@@ -125,6 +128,8 @@ impl Program {
             apart: false,
             #[cfg(target_os = "linux")]
             git: Default::default(),
+            #[cfg(target_os = "linux")]
+            credentials: Default::default(),
         }
     }
     /// Sets these variables, overriding any other value.
@@ -173,13 +178,13 @@ impl Program {
                 env.retain(|(name, value)| name == "HOME" || !inside(value));
                 env = with(env, layout.approved_env(context.root.path()));
             }
-            if let Some(boxed) = CallSandbox::of(context, self.git)? {
+            if let Some(boxed) = CallSandbox::of(context, self.git, &self.credentials)? {
                 env = with(env, boxed.env);
                 let short_path = context
                     .approved()
                     .is_some_and(|layout| layout.shortens_path(context.root.path()));
                 let level = Some(context.level);
-                watch = Watch { guard: boxed.guard, level, short_path, history: None };
+                watch = Watch { guards: boxed.guards, level, short_path, history: None };
                 spec = Some(boxed.spec);
                 repositories = Some(boxed.repositories);
             }
@@ -235,7 +240,7 @@ pub(crate) struct Watch {
     #[cfg(unix)]
     history: Option<crate::git_history::HistoryWatch>,
     #[cfg(target_os = "linux")]
-    guard: Option<crate::guard::Guard>,
+    guards: Vec<crate::guard::Guard>,
     /// Its sandbox level, if it was sandboxed.
     #[cfg(target_os = "linux")]
     level: Option<dunnock_proto::Isolation>,
@@ -249,9 +254,7 @@ impl Watch {
     /// it.
     pub(crate) fn look(&self) {
         #[cfg(target_os = "linux")]
-        if let Some(guard) = &self.guard {
-            guard.look();
-        }
+        self.guards.iter().for_each(crate::guard::Guard::look);
     }
 
     /// Tells the model what the sandbox did to a finished program, and what the program did to git's
@@ -270,7 +273,8 @@ impl Watch {
         #[cfg(target_os = "linux")]
         {
             let mut said = Vec::new();
-            let back = self.guard.as_ref().map(crate::guard::Guard::over).unwrap_or_default();
+            let back: Vec<String> =
+                self.guards.iter().flat_map(crate::guard::Guard::over).collect();
             if !back.is_empty() {
                 let names = back.join(", ");
                 said.push(format!(

@@ -6,11 +6,14 @@
 use crate::context::CallContext;
 use crate::guard::Guard;
 use crate::limits::SandboxSupport;
+use crate::login::Credentials;
+use crate::root::Root;
 use dunnock_core::policy;
 use dunnock_proto::{Access, Isolation};
-use dunnock_sandbox::{Launcher, Layout, Opened, SandboxSpec};
+use dunnock_sandbox::{GitVariables, Launcher, Layout, Opened, SandboxSpec};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Where things are on this machine: home, programs and toolchains, taken from the environment.
 /// `own` are Dunnock's own folders, hidden from commands; caches of workspaces are stored below
@@ -34,11 +37,13 @@ pub fn layout(data: &Path, own: &[PathBuf]) -> Layout {
         protected: names(true),
         watched: names(false),
         git_configs: git_configs(),
+        git_variables: GitVariables::of_process(),
         secret: policy::is_secret,
         denied: Box::new(|_| false),
         writes: true,
         found: Default::default(),
-        links: Default::default(),
+        indexes: Default::default(),
+        tracked_secrets: Default::default(),
         versions: Default::default(),
         bases: Default::default(),
     }
@@ -106,7 +111,7 @@ pub(crate) fn probe(
 }
 
 /// The git folders that a command may change, relative to the workspace; absolute if they are
-/// outside, where only a command without a sandbox can write.
+/// outside.
 pub(crate) fn git_folders(
     context: &CallContext,
     sandboxed: Option<&BTreeSet<PathBuf>>,
@@ -114,15 +119,19 @@ pub(crate) fn git_folders(
     let root = context.root.path();
     let found = match (sandboxed, &context.layout) {
         (Some(found), _) => found.clone(),
-        (None, Some(layout)) => layout.survey(root).repositories,
+        (None, Some(layout)) => {
+            let mut found = layout.survey(root).repositories;
+            found.extend(layout.outer(root).map(|outer| outer.common));
+            found
+        }
         (None, None) => BTreeSet::new(),
     };
     // Submodules and work trees belong to the repository that contains them.
     let own = |git: &&PathBuf| !git.ancestors().skip(1).any(|up| found.contains(up));
-    let inside = found.iter().filter(own).filter_map(|git| git.strip_prefix(root).ok());
-    let mut all: Vec<PathBuf> = inside.map(Path::to_path_buf).collect();
+    let found = found.iter().filter(own);
+    let mut all: Vec<PathBuf> =
+        found.map(|git| git.strip_prefix(root).unwrap_or(git).to_path_buf()).collect();
     all.push(".git".into());
-    all.extend(sandboxed.is_none().then(|| dunnock_sandbox::repository_above(root)).flatten());
     all.sort();
     all.dedup();
     all
@@ -137,18 +146,22 @@ pub(crate) struct GitUse {
     pub(crate) fetches: bool,
 }
 
-/// A call's sandbox, its variables, and the guard for protected files (`None` if the call may
-/// change them).
+/// A call's sandbox, its variables, and the guards for protected files: none if the call may change
+/// them.
 pub(crate) struct CallSandbox {
     pub(crate) spec: SandboxSpec,
     pub(crate) env: Vec<(String, String)>,
-    pub(crate) guard: Option<Guard>,
-    /// The repositories in the workspace.
+    pub(crate) guards: Vec<Guard>,
+    /// The repositories that the call can write to.
     pub(crate) repositories: BTreeSet<PathBuf>,
 }
 
 impl CallSandbox {
-    pub(crate) fn of(context: &CallContext, git: GitUse) -> Result<Option<Self>, String> {
+    pub(crate) fn of(
+        context: &CallContext,
+        git: GitUse,
+        credentials: &Credentials,
+    ) -> Result<Option<Self>, String> {
         let Some(level) = kernel_level(context.level).filter(|_| !context.access.unsandboxed)
         else {
             return Ok(None);
@@ -157,24 +170,60 @@ impl CallSandbox {
             |error: &dyn std::fmt::Display| format!("the sandbox could not be created: {error}");
         let layout =
             context.layout.as_ref().ok_or_else(|| fail(&"no sandbox layout was configured"))?;
-        let Access { network, secrets, protected, git_config, unsandboxed: _ } = context.access;
-        let opened = Opened { network, secrets, protected, git_config, checkout: git.checkout };
+        let Access { network, secrets, protected, git_config, repository, login, unsandboxed: _ } =
+            context.access;
+        let checkout = git.checkout;
+        let opened = Opened { network, secrets, protected, git_config, checkout, repository };
         let workspace = context.root.path();
-        let found = layout.survey(workspace);
-        let (mut spec, env) =
-            layout.spec_for(level, workspace, opened, &found).map_err(|error| fail(&error))?;
+        // With access to the whole repository, its work tree takes the place of the workspace.
+        let around = layout.outer_around(workspace).filter(|_| repository);
+        let root = match &around {
+            Some(outer) => Arc::new(Root::open(&outer.top).map_err(|error| fail(&error))?),
+            None => context.root.clone(),
+        };
+        let top = root.path();
+        let found = layout.survey(top);
+        let (mut spec, mut env) =
+            layout.spec_for(level, top, opened, &found).map_err(|error| fail(&error))?;
+        if login {
+            spec.readable.extend(credentials.files.iter().cloned());
+            spec.hidden.retain(|path| !credentials.files.contains(path));
+            env.extend(credentials.env.iter().cloned());
+            if credentials.git_helpers {
+                let set = layout.with_credential_helpers(top, &mut spec);
+                let set = set.map_err(|error| fail(&error))?;
+                env.retain(|(name, _)| *name != set.0);
+                env.push(set);
+            }
+        }
         spec.hidden.extend(context.hidden_folder.clone());
+        if let Some(outer) = &around {
+            let tracked = layout.tracked_secrets(outer);
+            spec.hidden.retain(|path| path.starts_with(workspace) || !tracked.contains(path));
+            spec.hidden.extend(layout.hidden_in(workspace));
+        }
         // A server that one call starts is reachable from the next.
         spec.shares = Some(context.session.to_string());
-        let repositories = found.repositories.clone();
-        let guard = (!protected).then(|| Guard::new(context, &spec, layout, found, git));
+        let mut repositories = found.repositories.clone();
+        let outside = layout.outer(top).filter(|_| !spec.repository.is_empty());
+        let outside = outside.map(|outer| outer.common);
+        repositories.extend(outside.clone());
+        let mut guards = Vec::new();
+        if !protected {
+            // First the git folder: the other guard reads it.
+            if let Some(folder) = &outside {
+                let guard = Guard::of_git_folder(context, folder, &spec, layout);
+                guards.push(guard.map_err(|error| fail(&error))?);
+            }
+            guards.push(Guard::new(context, &root, &spec, layout, found, git));
+        }
         // What is too large to be restored is read-only, where the kernel can do that.
-        for path in guard.iter().flat_map(Guard::not_kept) {
+        for path in guards.iter().flat_map(Guard::not_kept) {
             let above = path.ancestors().skip(1);
-            let above = above.take_while(|up| up.starts_with(workspace) && *up != workspace);
+            let above = above.take_while(|up| up.starts_with(top) && *up != top);
             spec.pinned.extend(above.map(Path::to_path_buf));
             spec.closed.push(path.clone());
         }
-        Ok(Some(Self { spec, env, guard, repositories }))
+        Ok(Some(Self { spec, env, guards, repositories }))
     }
 }

@@ -75,6 +75,21 @@ impl Toolbox {
         }
     }
 
+    /// The top folder of the repository, if a workspace is only a folder of it.
+    #[must_use]
+    pub fn repository_around(&self, workspace: &Path) -> Option<PathBuf> {
+        #[cfg(target_os = "linux")]
+        {
+            let root = workspace.canonicalize().ok()?;
+            self.layout.as_ref()?.outer_around(&root).map(|outer| outer.top)
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = workspace;
+            None
+        }
+    }
+
     /// Looks up the outputs of earlier calls in this store.
     #[must_use]
     pub fn reading(self, store: Arc<dyn Store>) -> Self {
@@ -141,17 +156,22 @@ impl Tools for Toolbox {
         }
     }
 
+    fn is_in_repository(&self, workspace: &str) -> bool {
+        self.repository_around(Path::new(workspace)).is_some()
+    }
+
     fn preview<'a>(
         &'a self,
         workspace: &'a str,
         call: &'a Call,
         access: Access,
+        isolation: Isolation,
     ) -> BoxFuture<'a, Vec<CallPreview>> {
         let (root, call) = (std::path::PathBuf::from(workspace), call.clone());
         #[cfg(target_os = "linux")]
         let layout = self.layout.clone().filter(|_| !access.is_nothing());
         #[cfg(not(target_os = "linux"))]
-        let _ = access;
+        let _ = (access, isolation);
         Box::pin(async move {
             let look = tokio::task::spawn_blocking(move || {
                 #[cfg_attr(
@@ -161,6 +181,9 @@ impl Tools for Toolbox {
                 let mut all = crate::preview::of(&root, &call);
                 #[cfg(target_os = "linux")]
                 if let Some(layout) = layout {
+                    if access.login {
+                        all.splice(..0, crate::preview::login(&layout, &root, &call, isolation));
+                    }
                     all.splice(..0, crate::preview::programs(&layout, &root, &call));
                 }
                 all

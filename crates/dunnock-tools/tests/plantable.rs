@@ -41,7 +41,8 @@ fn layout(dir: &Path) -> Layout {
 /// Everything that a call with this plan can leave behind.
 fn written(spec: &SandboxSpec) -> Vec<PathBuf> {
     let layers = spec.layered.iter().flat_map(|layer| [layer.above.clone(), layer.work.clone()]);
-    let mut all: Vec<PathBuf> = spec.writable.iter().cloned().chain(layers).collect();
+    let writable = spec.writable.iter().chain(&spec.repository).cloned();
+    let mut all: Vec<PathBuf> = writable.chain(layers).collect();
     all.extend([spec.tmp.clone(), spec.workspace.clone()]);
     all
 }
@@ -71,6 +72,7 @@ fn a_call_with_more_access_reads_nothing_that_another_call_can_write() {
             Opened { secrets: true, ..Opened::default() },
             Opened { protected: true, ..Opened::default() },
             Opened { git_config: true, ..Opened::default() },
+            Opened { repository: true, ..Opened::default() },
         ] {
             let (spec, env) = layout.spec(isolation, &project, opened).unwrap();
             let mut common = Vec::new();

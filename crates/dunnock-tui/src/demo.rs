@@ -112,6 +112,7 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
         platform: "linux".into(),
         app: "demo".into(),
         lost: Reserved::default(),
+        in_repository: false,
     };
     tape.fact(0, taken);
     tape.fact(0, Prompted { text: TASK.into(), images: Vec::new() });

@@ -111,6 +111,7 @@ impl Tape {
             platform: "linux".into(),
             app: "0.1.0".into(),
             lost: Reserved::default(),
+            in_repository: false,
         };
         self.fact(taken)
     }

@@ -76,6 +76,7 @@ fn make(
     data: PathBuf,
     store: Arc<dyn Store>,
 ) -> anyhow::Result<Composed> {
+    sandbox_settings::check_folders(settings)?;
     let client = Arc::new(client(settings)?);
     let limits = Limits {
         shell: settings.shell.value,
@@ -165,6 +166,11 @@ impl Composed {
     /// The person's own programs, for somebody who works in this folder.
     pub(crate) fn programs(&self, workspace: &Path) -> OwnPrograms {
         OwnPrograms::with(&self.key_variables, workspace)
+    }
+
+    /// The top folder of the git repository, if the workspace is only a folder of it.
+    pub(crate) fn repository_around(&self, workspace: &Path) -> Option<PathBuf> {
+        self.toolbox.repository_around(workspace)
     }
 
     /// The same store and sandbox level, with the settings of another folder.

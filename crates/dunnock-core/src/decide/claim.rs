@@ -13,13 +13,13 @@ impl Draft<'_> {
     /// Another process becomes the owner. Calls that the previous owner started and that cannot be
     /// repeated end with an unknown outcome.
     pub(super) fn claim(&mut self, claim: Claim) -> Result<(), Refused> {
-        let Claim { owner, isolation: level, platform, app, untrusted } = claim;
+        let Claim { owner, isolation: level, platform, app, untrusted, in_repository } = claim;
         if self.s.owner.is_some_and(|current| current.owner == owner) {
             return Err(Refused::Invalid);
         }
         let begun = self.s.started();
         let lost = if self.s.asks_model() { self.s.reserved } else { Reserved::default() };
-        self.record(OwnerChanged { owner, isolation: level, platform, app, lost });
+        self.record(OwnerChanged { owner, isolation: level, platform, app, lost, in_repository });
         let (again, unknown): (Vec<CallId>, Vec<CallId>) = begun
             .into_iter()
             .partition(|id| self.s.call(*id).is_some_and(|c| c.stage == Stage::Allowed));

@@ -6,14 +6,17 @@
 //! decisions are in the events.
 
 mod lists;
+mod login;
 #[cfg(test)]
 mod oracle;
 mod planner;
 mod project_code;
+mod repository;
 mod words;
 mod wrap;
 
 pub use lists::{Findings, Loses, PROTECTED, ProtectedName, is_invisible, is_protected, is_secret};
+pub use login::Login;
 
 use crate::apply::new_call;
 use crate::patch::Patch;
@@ -77,10 +80,19 @@ pub fn findings(s: &State, call: &Call) -> Findings {
     let mut found = Findings::default();
     if let Some((line, network)) = command(call) {
         found = lists::of_line(&line, s.level());
+        if s.in_repository && s.level() != Isolation::D {
+            repository::note(&line, &mut found);
+        }
         if network {
             found.access.network = true;
             found.reasons.insert(0, Reason::RequestsNetwork);
         }
+        // A login without the network is of no use, and without a sandbox it is there anyway.
+        let sandboxed = s.level() != Isolation::D && !found.access.unsandboxed;
+        found.access.login = call.part.tool == "shell"
+            && found.access.network
+            && sandboxed
+            && login::of_line(&line).is_some();
     } else if let Ok(args) = PathArgs::parse(call.args()) {
         for path in paths(&args) {
             if call.class == Class::Edit {
@@ -198,6 +210,12 @@ pub fn pushes_to(command: &CommandText) -> Option<String> {
     project_code::pushes_to(&parsed(command))
 }
 
+/// The login of the person's that a command uses, if it is a single command.
+#[must_use]
+pub fn login(command: &CommandText) -> Option<Login> {
+    login::of_line(&parsed(command))
+}
+
 /// How many entries of the stash a command applies before it drops them; 0 if it may drop others.
 #[must_use]
 pub fn pops_stash(command: &CommandText) -> usize {
@@ -217,10 +235,12 @@ fn approval(s: &State, call: &Call, reasons: Vec<Reason>, access: Access) -> App
     let request = match (call.class, call.part.tool.as_str()) {
         (Class::Command, _) if reasons.iter().any(destroys) => RequestKind::Destructive,
         (Class::Command, _) if unsandboxed => RequestKind::Unsandboxed,
+        (Class::Command, _) if access.login => RequestKind::Login,
         (Class::Command, _) if access.list().count() > 1 => RequestKind::ExtraAccess,
         (Class::Command, _) if access.network => RequestKind::Network,
         (Class::Command, _) if access.secrets => RequestKind::Secrets,
         (Class::Command, _) if access.protected || access.git_config => RequestKind::Protected,
+        (Class::Command, _) if access.repository => RequestKind::Repository,
         (Class::Command, _) if runs => RequestKind::Command,
         (Class::Command, "process_write") => RequestKind::ProcessInput,
         (Class::Edit, "delete_file") => RequestKind::Deletion,
@@ -306,7 +326,7 @@ impl Policy {
             (_, Some(rule)) => return ask(Reason::MayBeDenied { rule: rule.shape() }),
             // Nobody is asked, and text alone never takes a command out of the sandbox.
             (Mode::All, None) => {
-                let access = Access { unsandboxed: false, ..found.access };
+                let access = Access { unsandboxed: false, login: false, ..found.access };
                 return Verdict::Allow {
                     by: AllowedBy::Policy("the approval mode is all".into()),
                     access,

@@ -16,6 +16,8 @@ const IOCTL_DEV: u64 = 1 << 15;
 const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 /// Read, list and execute.
 pub(crate) const READ: u64 = EXECUTE | READ_FILE | READ_DIR;
+/// List folders.
+pub(crate) const LIST: u64 = READ_DIR;
 /// Use a device.
 pub(crate) const DEVICE: u64 = READ_FILE | WRITE_FILE | IOCTL_DEV;
 /// Everything except creating device nodes.

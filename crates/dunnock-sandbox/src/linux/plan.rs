@@ -1,6 +1,6 @@
 //! Turns a sandbox specification into everything a child needs, before the child exists.
 
-use super::landlock::{ALL, Attr, DEVICE, READ, Rule, ruleset};
+use super::landlock::{ALL, Attr, DEVICE, LIST, READ, Rule, ruleset};
 use super::{Isolation, SandboxSpec, filter};
 use libc::sock_filter;
 use std::ffi::CString;
@@ -118,6 +118,8 @@ pub(crate) enum MountStep {
 /// Everything a child needs.
 pub(crate) struct Plan {
     pub(crate) isolation: Isolation,
+    /// The same specification leads to the same plan later.
+    pub(crate) lasts: bool,
     pub(crate) network: bool,
     pub(crate) steps: Vec<MountStep>,
     pub(crate) slots: usize,
@@ -205,7 +207,7 @@ impl Steps {
 
     /// Mounts a path over itself, so that it cannot be moved.
     fn pin(&mut self, path: &Path, close: bool) -> io::Result<()> {
-        if let Some(folder) = is_folder(path) {
+        if let Some(folder) = is_folder(path).filter(|_| self.visible(path)) {
             let slot = self.take(path)?;
             if close {
                 self.list.push(MountStep::Close { slot });
@@ -244,6 +246,8 @@ impl Plan {
             }
         };
         Ok(Self {
+            // Its rules name the files that are there now.
+            lasts: !spec.readable.iter().any(|path| is_around(spec, path)),
             isolation: spec.isolation,
             network: spec.network,
             steps: steps.list,
@@ -276,9 +280,19 @@ fn rules(spec: &SandboxSpec) -> Vec<Rule> {
         }
     }
     DEVICES.iter().for_each(|path| grant(Path::new(path), DEVICE | READ));
-    spec.readable.iter().chain(&spec.own).for_each(|path| grant(path, READ));
+    // Without mounts, a file is hidden only if no rule covers it.
+    let hides = |path: &Path| {
+        let inside = |hidden: &&PathBuf| hidden.starts_with(path) && hidden.exists();
+        spec.isolation != Isolation::A && spec.hidden.iter().any(|hidden| inside(&hidden))
+    };
+    for path in spec.readable.iter().chain(&spec.own) {
+        match is_around(spec, path) && hides(path) {
+            true => around(path, &spec.workspace, &hides, &mut grant),
+            false => grant(path, READ),
+        }
+    }
     grant(&spec.workspace, if spec.writes { ALL } else { READ });
-    spec.writable.iter().for_each(|path| grant(path, ALL));
+    spec.writable.iter().chain(&spec.repository).for_each(|path| grant(path, ALL));
     match spec.isolation {
         Isolation::A => {
             FRESH.iter().for_each(|path| grant(Path::new(path), ALL));
@@ -294,6 +308,35 @@ fn rules(spec: &SandboxSpec) -> Vec<Rule> {
     }
     let build = spec.build.iter().filter_map(|path| Some(Rule::new(path, ALL)?.own()));
     rules.into_iter().flatten().chain(build).collect()
+}
+
+/// Whether the workspace is below a folder that commands can read.
+fn is_around(spec: &SandboxSpec, readable: &Path) -> bool {
+    spec.isolation != Isolation::A
+        && spec.workspace.starts_with(readable)
+        && spec.workspace != readable
+}
+
+/// Grants what is below a folder that contains hidden files. Their names can be listed.
+fn around(
+    folder: &Path,
+    workspace: &Path,
+    hides: &dyn Fn(&Path) -> bool,
+    grant: &mut dyn FnMut(&Path, u64),
+) {
+    grant(folder, LIST);
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        let path = entry.path();
+        // A rule follows links: what they lead to is granted where it is, or not at all.
+        match entry.file_type() {
+            // The workspace has a rule of its own.
+            _ if path == workspace => {}
+            Ok(kind) if kind.is_dir() && hides(&path) => around(&path, workspace, hides, grant),
+            Ok(kind) if !kind.is_symlink() && !hides(&path) => grant(&path, READ),
+            Ok(_) | Err(_) => {}
+        }
+    }
 }
 
 /// Folders that are empty in the sandbox, none below another.
@@ -374,6 +417,10 @@ fn mounts(spec: &SandboxSpec, memory: u64) -> io::Result<Steps> {
     for path in &spec.writable {
         caches.push((s.take(path)?, path));
     }
+    // A repository without its git folder in the workspace.
+    for path in &spec.repository {
+        back.push((s.take(path)?, path, true));
+    }
     for path in spec.build.iter().filter(|path| !spec.writes && is_folder(path) == Some(true)) {
         back.push((s.take(path)?, path, true));
     }
@@ -385,7 +432,8 @@ fn mounts(spec: &SandboxSpec, memory: u64) -> io::Result<Steps> {
     if !spec.writes {
         s.list.push(MountStep::Close { slot: workspace });
     }
-    for path in spec.readable.iter().filter(|path| s.covered(path)).collect::<Vec<_>>() {
+    let readable = |path: &&PathBuf| s.covered(path) && !spec.repository.contains(path);
+    for path in spec.readable.iter().filter(readable).collect::<Vec<_>>() {
         if let Some(folder) = is_folder(path) {
             back.push((s.take(path)?, path, folder));
         }
@@ -403,12 +451,13 @@ fn mounts(spec: &SandboxSpec, memory: u64) -> io::Result<Steps> {
     for place in spec.private.iter().map(PathBuf::as_path).chain(FRESH.iter().map(Path::new)) {
         s.lead(place, true)?;
     }
-    s.put(workspace, &spec.workspace, true)?;
-    // Parents before children.
+    back.push((workspace, &spec.workspace, true));
+    // Parents before children: a mount covers what is below it.
     back.sort_by_key(|(_, path, _)| path.components().count());
     for (slot, path, folder) in back {
         s.put(slot, path, folder)?;
     }
+    // What is not visible needs no protection.
     for path in &spec.pinned {
         s.pin(path, false)?;
     }

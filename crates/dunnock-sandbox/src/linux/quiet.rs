@@ -90,6 +90,7 @@ mod tests {
             hidden: vec![at("w/.dunnock")],
             private: vec![at("home")],
             readable: vec![at("home/tools")],
+            repository: vec![at("git")],
             own: Vec::new(),
             writable: vec![at("cache")],
             layered: vec![Layer {

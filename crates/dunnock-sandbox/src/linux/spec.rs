@@ -41,6 +41,8 @@ pub struct SandboxSpec {
     pub readable: Vec<PathBuf>,
     /// Folders outside the workspace that it may write: caches.
     pub writable: Vec<PathBuf>,
+    /// The git folder of the repository outside the workspace that it may write.
+    pub repository: Vec<PathBuf>,
     /// Files of ours that a command may read, in folders that are otherwise hidden.
     pub own: Vec<PathBuf>,
     /// Folders that appear writable: changes go to an overlay.

@@ -35,6 +35,8 @@ const MOST: u64 = 16 << 20;
 pub(crate) struct Guard {
     root: Arc<Root>,
     layout: Arc<Layout>,
+    /// The folder is the git folder of a work tree that is elsewhere.
+    of_git_folder: bool,
     /// Where removed files and folders are moved.
     aside: PathBuf,
     /// Paths that did not exist before, relative to the workspace.
@@ -119,40 +121,77 @@ fn kind(dir: &File, name: &OsString) -> Option<FileType> {
 }
 
 impl Guard {
+    /// Guards a work tree: usually it is the workspace.
     pub(crate) fn new(
         context: &CallContext,
+        root: &Arc<Root>,
         spec: &SandboxSpec,
         layout: &Arc<Layout>,
         before: Survey,
         git: GitUse,
     ) -> Self {
-        let checkout = git.checkout;
+        let mut guard = Self::empty(context, root, spec, layout, before);
+        guard.checkout = git.checkout;
+        guard.record_versions();
+        guard.fetched = (spec.network && git.fetches).then(|| guard.fetched_commits());
+        guard.note_all(spec);
+        guard
+    }
+
+    /// Guards the git folder of a work tree that is elsewhere.
+    ///
+    /// # Errors
+    /// If the folder cannot be opened.
+    pub(crate) fn of_git_folder(
+        context: &CallContext,
+        folder: &Path,
+        spec: &SandboxSpec,
+        layout: &Arc<Layout>,
+    ) -> std::io::Result<Self> {
+        let root = Arc::new(Root::open(folder)?);
+        let before = layout.survey_git_folder(root.path());
+        let mut guard = Self::empty(context, &root, spec, layout, before);
+        guard.of_git_folder = true;
+        guard.note_all(spec);
+        Ok(guard)
+    }
+
+    fn empty(
+        context: &CallContext,
+        root: &Arc<Root>,
+        spec: &SandboxSpec,
+        layout: &Arc<Layout>,
+        before: Survey,
+    ) -> Self {
         // A deleted session leaves no trace of its name.
         let name = dunnock_proto::Hash::of(context.session.to_string().as_bytes());
-        let mut guard = Self {
+        Self {
+            of_git_folder: false,
             aside: spec.tmp.with_file_name("put-back"),
             missing: Vec::new(),
             links: BTreeMap::new(),
             kept: Vec::new(),
             names: Vec::new(),
             not_kept: Vec::new(),
-            checkout,
+            checkout: false,
             fetched: None,
-            versions: layout
-                .own_folder(context.root.path())
-                .join("versions")
-                .join(name.to_string()),
+            versions: layout.own_folder(root.path()).join("versions").join(name.to_string()),
             to_run: BTreeSet::new(),
             began: SystemTime::now(),
             searched: Mutex::new((Instant::now(), Duration::ZERO)),
             before,
             said: Mutex::default(),
             layout: layout.clone(),
-            root: context.root.clone(),
-        };
-        guard.record_versions();
-        guard.fetched = (spec.network && git.fetches).then(|| guard.fetched_commits());
-        for names in layout.protected.iter().filter(|_| !checkout) {
+            root: root.clone(),
+        }
+    }
+
+    /// Records everything that the command must not change.
+    fn note_all(&mut self, spec: &SandboxSpec) {
+        let guard = self;
+        let (layout, checkout) = (guard.layout.clone(), guard.checkout);
+        let work_tree = !checkout && !guard.of_git_folder;
+        for names in layout.protected.iter().filter(|_| work_tree) {
             let path: PathBuf = names.iter().collect();
             guard.note(&path);
         }
@@ -186,7 +225,14 @@ impl Guard {
             guard.not_kept = lost.cloned().collect();
         }
         guard.note_versions();
-        guard
+    }
+
+    /// What is in the folder now.
+    fn survey(&self) -> Survey {
+        match self.of_git_folder {
+            true => self.layout.survey_git_folder(self.root.path()),
+            false => self.layout.survey(self.root.path()),
+        }
     }
 
     /// Files and folders of protected names that could not be kept.
@@ -331,7 +377,7 @@ impl Guard {
         let (last, took) = *searched;
         if last.elapsed() > SEARCH.max(took * 20) {
             let began = Instant::now();
-            let now = self.layout.survey(self.root.path());
+            let now = self.survey();
             self.new_repositories(&now);
             // git is in the middle of replacing them.
             if !self.checkout {
@@ -377,7 +423,7 @@ impl Guard {
     /// Searches the workspace. A folder that the command made unreadable could hide a repository: it
     /// becomes readable again.
     fn survey_all(&self) -> Survey {
-        let mut found = self.layout.survey(self.root.path());
+        let mut found = self.survey();
         for _ in 0..MOST_HIDDEN {
             let hidden = found.unreadable.difference(&self.before.unreadable);
             let shown =
@@ -385,7 +431,7 @@ impl Guard {
             if shown.count() == 0 {
                 break;
             }
-            found = self.layout.survey(self.root.path());
+            found = self.survey();
         }
         found
     }

@@ -3,7 +3,7 @@
 
 use super::{Guard, ResolvedPath, config, kind};
 use crate::root::RepoPath;
-use dunnock_sandbox::{GIT_ACTS_ON, REPOSITORY, Survey, target_of};
+use dunnock_sandbox::{GIT_ACTS_ON, REPOSITORY, Survey, target_of, with_inner};
 use rustix::fs::FileType;
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -97,9 +97,16 @@ impl Guard {
     fn check_git_file(&self, file: &Path, repositories: &BTreeSet<PathBuf>) {
         let Some(relative) = self.relative(file) else { return };
         let regular = file.symlink_metadata().is_ok_and(|about| about.is_file());
+        let outer = self.layout.outer(self.root.path()).map(|outer| outer.common);
+        // Another guard checks the repositories in the git folder of a work tree that is elsewhere.
+        let outside = |target: &PathBuf| {
+            outer.as_ref().is_some_and(|git| git != target && with_inner(git).contains(target))
+        };
         let known = |target: &PathBuf| {
-            let inner = target.ancestors().skip(1).any(|up| up.ends_with(".git"));
-            inner && (repositories.contains(target) || self.before.repositories.contains(target))
+            let mut above = target.ancestors().skip(1);
+            let inner = above.any(|up| up.ends_with(".git"));
+            let found = repositories.contains(target) || self.before.repositories.contains(target);
+            outside(target) || inner && found
         };
         if !(regular && target_of(file).is_some_and(|target| known(&target))) {
             self.remove(&relative);
@@ -114,7 +121,7 @@ impl Guard {
             entries.flatten().map(|entry| entry.path())
         };
         let above = path.parent().and_then(Path::parent);
-        let of_work_tree = above.is_some_and(|up| up.ends_with("worktrees") && has_git(up));
+        let of_work_tree = above.is_some_and(|up| up.ends_with("worktrees") && self.has_git(up));
         match (kind(&dir, &last), name) {
             (Some(FileType::Directory), "hooks" | "remotes" | "branches")
                 if std::fs::read_dir(self.root.path().join(path)).is_err() =>
@@ -132,7 +139,9 @@ impl Guard {
             (Some(FileType::RegularFile), _) => {
                 let text = self.text(path).unwrap_or_else(|| "?".into());
                 match name {
-                    "config" | "config.worktree" => config::is_tame(&text, is_of_submodule(path)),
+                    "config" | "config.worktree" => {
+                        config::is_tame(&text, self.is_of_submodule(path))
+                    }
                     "commondir" => of_work_tree && text.trim() == "../..",
                     "gitdir" => of_work_tree,
                     "info/attributes" => text.trim().is_empty(),
@@ -141,6 +150,14 @@ impl Guard {
             }
             _ => false,
         }
+    }
+
+    fn is_of_submodule(&self, config: &Path) -> bool {
+        config.components().any(|part| part.as_os_str() == "modules") && self.has_git(config)
+    }
+
+    fn has_git(&self, path: &Path) -> bool {
+        self.of_git_folder || path.components().any(|part| part.as_os_str() == ".git")
     }
 
     fn text(&self, path: &Path) -> Option<String> {
@@ -188,14 +205,6 @@ impl Guard {
             }
         }
     }
-}
-
-fn is_of_submodule(config: &Path) -> bool {
-    config.components().any(|part| part.as_os_str() == "modules") && has_git(config)
-}
-
-fn has_git(path: &Path) -> bool {
-    path.components().any(|part| part.as_os_str() == ".git")
 }
 
 fn sequences(repositories: &BTreeSet<PathBuf>) -> impl Iterator<Item = PathBuf> {

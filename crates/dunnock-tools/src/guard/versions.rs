@@ -92,11 +92,19 @@ impl Guard {
         versions
     }
 
+    /// The hash of a version of a file, with its path.
+    fn version(&self, file: &Path, (bytes, mode): &(Vec<u8>, u32)) -> [u8; 32] {
+        let kind = if *mode < OTHER { mode & 0o111 } else { *mode };
+        let path = self.root.path().join(file);
+        let path = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
+        dunnock_proto::Hash::of_parts(&[path, &kind.to_le_bytes(), bytes]).0
+    }
+
     /// Remembers the versions that are there before the command.
     pub(super) fn note_versions(&self) {
         let mut seen = self.layout.versions.lock().unwrap_or_else(PoisonError::into_inner);
         for (file, is) in self.names.iter().flat_map(|(_, files)| files) {
-            seen.insert(version(file, is));
+            seen.insert(self.version(file, is));
         }
     }
 }
@@ -121,7 +129,7 @@ impl Versions<'_> {
             return true;
         }
         let seen = self.guard.layout.versions.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.contains(&version(file, is)) {
+        if seen.contains(&self.guard.version(file, is)) {
             return true;
         }
         drop(seen);
@@ -179,13 +187,6 @@ impl Versions<'_> {
         self.objects.insert(name.to_owned(), bytes.clone());
         bytes
     }
-}
-
-/// The hash of a version of a file, with its path.
-fn version(file: &Path, (bytes, mode): &(Vec<u8>, u32)) -> [u8; 32] {
-    let kind = if *mode < OTHER { mode & 0o111 } else { *mode };
-    let path = std::os::unix::ffi::OsStrExt::as_bytes(file.as_os_str());
-    dunnock_proto::Hash::of_parts(&[path, &kind.to_le_bytes(), bytes]).0
 }
 
 /// The name that git gives to an object. Repositories with longer names have no known versions.

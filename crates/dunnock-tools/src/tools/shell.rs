@@ -151,6 +151,15 @@ impl Tool for ShellCommand {
                 checkout: policy::replaces_files(&command),
                 fetches: policy::fetches(&command),
             };
+            if context.access.login
+                && let Some(layout) = context.layout.clone()
+            {
+                let (root, command) = (context.root.clone(), command.clone());
+                let level = context.level;
+                let look = move || crate::login::credentials(&layout, root.path(), &command, level);
+                let found = tokio::task::spawn_blocking(look).await;
+                program.credentials = found.ok().flatten().unwrap_or_default();
+            }
         }
         #[cfg(target_os = "linux")]
         if let Some(failed) = hooks::before_push(&context, &program, &command, most).await {

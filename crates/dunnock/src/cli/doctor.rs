@@ -2,7 +2,7 @@
 
 use crate::cli::sandbox;
 use crate::compose;
-use crate::config::{load, paths};
+use crate::config::{load, paths, sandbox_settings};
 use crate::view::output;
 use dunnock_proto::Isolation;
 use serde_json::json;
@@ -58,7 +58,12 @@ pub(crate) async fn run(data: Option<PathBuf>, json: bool) -> anyhow::Result<Exi
                 return Ok(ExitCode::FAILURE);
             }
         };
+    let folders = sandbox_settings::check_folders(&settings);
+    if let Err(error) = &folders {
+        report.say(Sign::Bad, "settings", &format!("{error:#}"));
+    }
     match settings.notes.as_slice() {
+        [] if folders.is_err() => {}
         [] => report.say(
             Sign::Ok,
             "settings",

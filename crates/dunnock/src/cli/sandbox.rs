@@ -113,6 +113,7 @@ pub(crate) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let here = paths::workspace(None).ok();
     let settings = load::settings(here.as_deref(), false, load::given(data, Vec::new()))?;
+    sandbox_settings::check_folders(&settings)?;
     sandbox_settings::denied(&settings)?; // fail on an invalid pattern, because it would hide nothing
     match what {
         None => show(&settings, json),

@@ -47,12 +47,15 @@ pub(crate) fn save(rules: &Rules) -> anyhow::Result<()> {
             let (tool, words) =
                 (serde_json::to_string(&rule.tool)?, serde_json::to_string(&rule.words)?);
             text.push_str(&format!("\n[[{kind}]]\ntool = {tool}\nwords = {words}\n"));
-            let Access { network, secrets, protected, git_config, unsandboxed } = rule.access;
+            let Access { network, secrets, protected, git_config, repository, login, unsandboxed } =
+                rule.access;
             if !rule.access.is_nothing() {
                 let git_config = if git_config { ", git_config = true" } else { "" };
+                let repository = if repository { ", repository = true" } else { "" };
+                let login = if login { ", login = true" } else { "" };
                 text.push_str(&format!(
                     "access = {{ network = {network}, secrets = {secrets}, protected = \
-                     {protected}{git_config}, unsandboxed = {unsandboxed} }}\n"
+                     {protected}{git_config}{repository}{login}, unsandboxed = {unsandboxed} }}\n"
                 ));
             }
         }

@@ -2,16 +2,14 @@
 
 #[cfg(target_os = "linux")]
 use crate::config::keys_table::Edits;
-#[cfg(target_os = "linux")]
 use crate::config::paths;
 use crate::config::settings::Settings;
 use crate::view::exit::usage;
-#[cfg(target_os = "linux")]
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The paths of this machine for the sandbox, with the user's settings applied.
 #[cfg(target_os = "linux")]
-pub(crate) fn layout(settings: &Settings, data: &std::path::Path) -> dunnock_sandbox::Layout {
+pub(crate) fn layout(settings: &Settings, data: &Path) -> dunnock_sandbox::Layout {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let data = real(data.to_path_buf());
     let own = [
@@ -20,16 +18,13 @@ pub(crate) fn layout(settings: &Settings, data: &std::path::Path) -> dunnock_san
         Some(real(paths::runtime_dir(&data))),
     ];
     let own: Vec<PathBuf> = own.into_iter().flatten().collect();
+    let granted = |given: &[PathBuf]| -> Vec<PathBuf> {
+        given.iter().filter_map(|path| resolved(path).ok()).collect()
+    };
+    let writable = granted(&settings.sandbox_write.value);
     dunnock_sandbox::Layout {
-        readable: settings.sandbox_read.value.iter().cloned().map(real).collect(),
-        writable: settings
-            .sandbox_write
-            .value
-            .iter()
-            .cloned()
-            .map(real)
-            .filter(|path| path.is_dir())
-            .collect(),
+        readable: granted(&settings.sandbox_read.value),
+        writable: writable.into_iter().filter(|path| path.is_dir()).collect(),
         denied: {
             let denied = denied(settings).unwrap_or_else(|_| globset::GlobSet::empty());
             Box::new(move |path| denied.is_match(path))
@@ -37,6 +32,37 @@ pub(crate) fn layout(settings: &Settings, data: &std::path::Path) -> dunnock_san
         writes: settings.edits.value == Edits::Any,
         ..dunnock_tools::layout(&data, &own)
     }
+}
+
+/// Checks the folders that every command may read or write: one that does not exist grants nothing,
+/// and nobody would notice.
+///
+/// # Errors
+/// Names the setting and what is wrong.
+pub(crate) fn check_folders(settings: &Settings) -> anyhow::Result<()> {
+    let all =
+        [("sandbox_read", &settings.sandbox_read), ("sandbox_write", &settings.sandbox_write)];
+    for (name, setting) in all {
+        for path in &setting.value {
+            resolved(path).map_err(|why| {
+                usage(format!("{name}: {} {why}. Correct or remove it", path.display()))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// A path of the settings, with the home folder for `~`.
+fn resolved(path: &Path) -> Result<PathBuf, &'static str> {
+    let home = || paths::text_var("HOME").map(PathBuf::from).ok_or("needs HOME to be set");
+    let whole = match path.strip_prefix("~") {
+        Ok(below) => home()?.join(below),
+        Err(_) => path.to_path_buf(),
+    };
+    if !whole.is_absolute() {
+        return Err("is not an absolute path");
+    }
+    whole.canonicalize().map_err(|_| "does not exist or cannot be read")
 }
 
 /// Files that no tool may access.

@@ -71,6 +71,15 @@ pub(crate) fn brought(workspace: &Path, trusted: bool) -> Vec<String> {
     notes
 }
 
+/// What a person should know if the workspace is only a folder of a git repository.
+pub(crate) fn repository_note(top: &Path) -> String {
+    format!(
+        "this is a folder of the git repository {}. Commands can read the whole repository and write \
+         only here; git commands that change the repository need approval.",
+        output::one_line(&folder(top))
+    )
+}
+
 /// What to do if no model is available.
 pub(crate) fn without_model() -> Vec<String> {
     vec![

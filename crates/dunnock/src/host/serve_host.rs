@@ -112,6 +112,8 @@ impl ServeHost {
         let level =
             if settings.sandbox.value == Sandbox::Off { Isolation::D } else { work.ports.level };
         let mut notes = environment::brought(&folder, trusted);
+        let around = work.repository_around(&folder);
+        notes.extend(around.map(|top| environment::repository_note(&top)));
         let config = Config {
             mode: settings.approve.value,
             sandbox: settings.sandbox.value,

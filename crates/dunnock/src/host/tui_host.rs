@@ -160,6 +160,8 @@ impl TuiHost {
     /// not an error: the first screen shows what to do.
     async fn find_model(&mut self, open: &Composed) -> anyhow::Result<()> {
         self.welcome.notes.extend(environment::brought(&self.workspace, self.trusted));
+        let around = open.repository_around(&self.workspace);
+        self.welcome.notes.extend(around.map(|top| environment::repository_note(&top)));
         if let Some(model) = self.settings.model.value.clone() {
             match open.client.knows(&model) {
                 Ok(()) => self.model = Some(model),
