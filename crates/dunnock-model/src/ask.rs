@@ -72,7 +72,7 @@ pub(crate) struct Transport<'a> {
 pub(crate) struct RefusedExtras(Mutex<BTreeMap<String, u8>>);
 
 impl RefusedExtras {
-    const ALL: u8 = 2;
+    pub(crate) const ALL: u8 = 2;
 
     fn get(&self, model: &str) -> u8 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied().unwrap_or(0)
@@ -86,7 +86,7 @@ impl RefusedExtras {
 }
 
 /// The outcome of an attempt.
-enum Tried {
+pub(crate) enum Tried {
     Done,
     Trouble(RequestError),
 }
@@ -342,7 +342,7 @@ impl Retries {
         self.offline_since = None;
         self.failed = self.failed.saturating_add(1);
         let (word, most, wait) = match *again {
-            Retry::Never | Retry::Connect { .. } => return None,
+            Retry::Never | Retry::OtherKey | Retry::Connect { .. } => return None,
             Retry::Idle => {
                 self.idle += 1;
                 // Each of these attempts takes minutes.
@@ -362,7 +362,7 @@ impl Retries {
 
 /// Why a complete response is not a usable answer: it is empty, or its end is missing. It must not
 /// count as the end of the work.
-fn no_answer(parts: &[Part], stop: &Stop) -> Option<&'static str> {
+pub(crate) fn no_answer(parts: &[Part], stop: &Stop) -> Option<&'static str> {
     let calls = Part::calls(parts).next().is_some();
     let said = !Part::words(parts).trim().is_empty();
     match stop {
@@ -409,7 +409,7 @@ fn pause(patience: Timeouts, attempt: u32, wait: Option<Duration>) -> Duration {
     least.max(doubled.mul_f64(0.75 + jitter / 2.0)).min(patience.longest_pause)
 }
 
-async fn try_once(
+pub(crate) async fn try_once(
     line: &Transport<'_>,
     preamble: &RecordedPreamble,
     body: Vec<u8>,

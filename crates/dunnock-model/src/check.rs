@@ -111,7 +111,7 @@ impl ModelClient {
         today: &str,
         tell: &mut (dyn FnMut(&Probe) + Send),
     ) -> Result<Checked, String> {
-        let provider = self.provider(model)?;
+        let provider = &self.provider(model)?;
         let briefing = (self.brief)(&Config { model: model.into(), ..Config::default() }, ".")?;
         let capabilities = Capabilities { size: Size::Small, ..Capabilities::of(provider) };
         let briefing = PreambleInputs { instructions: Vec::new(), ..briefing };
@@ -210,7 +210,7 @@ impl Check<'_> {
         let refuse = |error| StepFailed::unsent(Step(1), Failure::Rejected, error);
         let mut briefing = self.briefing.clone();
         briefing.offers.retain(|offer| ask.tools.contains(&offer.tool.name.as_str()));
-        let provider = self.client.provider(self.model).map_err(refuse)?;
+        let provider = &self.client.provider(self.model).map_err(refuse)?;
         // Without tools, the dialect makes no difference.
         let dialect =
             if ask.tools.is_empty() { Dialect::Native } else { self.capabilities.dialect };
@@ -286,7 +286,7 @@ impl Check<'_> {
         if self.capabilities.window.is_none()
             && let Ok(provider) = self.client.provider(self.model)
         {
-            let asked = self.client.window(self.model, provider, self.capabilities.wire).await;
+            let asked = self.client.window(self.model, &provider, self.capabilities.wire).await;
             self.capabilities.window = asked.unwrap_or(None);
         }
         match self.capabilities.window {

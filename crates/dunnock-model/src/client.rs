@@ -24,7 +24,7 @@ use dunnock_proto::{
 };
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 /// Idle connections to keep per host.
@@ -36,17 +36,23 @@ const SUMMARY: u64 = 1_500;
 pub type MakePreambleInputs =
     Arc<dyn Fn(&Config, &str) -> Result<PreambleInputs, String> + Send + Sync>;
 
-/// Sends requests to all configured providers.
-pub struct ModelClient {
-    providers: Vec<Provider>,
+/// Providers that can be used, and those that cannot.
+#[derive(Default)]
+struct Providers {
+    usable: Vec<Arc<Provider>>,
     /// Providers that are configured but unusable, with the reason.
     unusable: Vec<(String, String)>,
+}
+
+/// Sends requests to all configured providers.
+pub struct ModelClient {
+    providers: RwLock<Providers>,
     prompts: Prompts,
     profiles: Profiles,
     pub(crate) brief: MakePreambleInputs,
-    patience: Timeouts,
+    pub(crate) patience: Timeouts,
     app: String,
-    without: RefusedExtras,
+    pub(crate) without: RefusedExtras,
     /// Lists the files of a folder, for chats that cannot see it.
     list: Option<ListFiles>,
     /// For servers on this machine: no proxy and no certificates, which are slow to load.
@@ -67,13 +73,13 @@ impl ModelClient {
         app: &str,
     ) -> Self {
         let (near, near_tls, far) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let (unusable, profiles) = (Vec::new(), Profiles::default());
+        let usable = providers.into_iter().map(Arc::new).collect();
+        let providers = RwLock::new(Providers { usable, unusable: Vec::new() });
         let (app, without, list) = (app.into(), RefusedExtras::default(), None);
         Self {
             providers,
-            unusable,
             prompts,
-            profiles,
+            profiles: Profiles::default(),
             brief,
             patience,
             app,
@@ -106,10 +112,18 @@ impl ModelClient {
     /// Registers unusable providers, so that an error can say why when one is requested.
     #[must_use]
     pub fn without(self, unusable: Vec<(String, String)>) -> Self {
-        Self { unusable, ..self }
+        self.providers.write().unwrap_or_else(PoisonError::into_inner).unusable = unusable;
+        self
     }
 
-    pub(crate) fn provider(&self, model: &str) -> Result<&Provider, String> {
+    /// Uses these providers from the next request on: a key or an address has changed.
+    pub fn replace_providers(&self, providers: Vec<Provider>, unusable: Vec<(String, String)>) {
+        let usable = providers.into_iter().map(Arc::new).collect();
+        *self.providers.write().unwrap_or_else(PoisonError::into_inner) =
+            Providers { usable, unusable };
+    }
+
+    pub(crate) fn provider(&self, model: &str) -> Result<Arc<Provider>, String> {
         let Some((name, rest)) = model.split_once('/') else {
             return Err(format!(
                 "{model:?} is not a model; use provider/model. \"dunnock models list\" shows the \
@@ -122,11 +136,12 @@ impl ModelClient {
                  available models"
             ));
         }
-        if let Some((_, why)) = self.unusable.iter().find(|(known, _)| known == name) {
+        let all = self.providers.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, why)) = all.unusable.iter().find(|(known, _)| known == name) {
             return Err(why.clone());
         }
-        self.providers.iter().find(|p| p.name == name).ok_or_else(|| {
-            let known: Vec<&str> = self.providers.iter().map(|p| p.name.as_str()).collect();
+        all.usable.iter().find(|p| p.name == name).cloned().ok_or_else(|| {
+            let known: Vec<&str> = all.usable.iter().map(|p| p.name.as_str()).collect();
             format!(
                 "there is no provider {name:?}; use one of {}, or add [providers.{name}] to the \
                  configuration",
@@ -183,24 +198,32 @@ impl ModelClient {
         provider: &Provider,
         within: Duration,
     ) -> Result<Vec<String>, String> {
+        self.list_models(provider, within).await.map_err(|error| error.words)
+    }
+
+    pub(crate) async fn list_models(
+        &self,
+        provider: &Provider,
+        within: Duration,
+    ) -> Result<Vec<String>, RequestError> {
         let path = Some(provider.wire.models_path());
         let request = wires::request(
-            self.client(provider)?,
+            self.client(provider).map_err(RequestError::rejected)?,
             provider,
             provider.wire,
             reqwest::Method::GET,
             path,
         );
         let request = request.timeout(within);
-        let response =
-            request.send().await.map_err(|e| RequestError::unreachable(provider, &e).words)?;
+        let response = request.send().await.map_err(|e| RequestError::unreachable(provider, &e))?;
         let status = response.status().as_u16();
         let body = some_of(response, within).await;
         if status != 200 {
-            return Err(RequestError::status(provider, "", status, None, &body).words);
+            return Err(RequestError::status(provider, "", status, None, &body));
         }
         let json: serde_json::Value = serde_json::from_slice(&body)
-            .map_err(|e| format!("the server did not return a list of models: {e}"))?;
+            .map_err(|e| format!("the server did not return a list of models: {e}"))
+            .map_err(RequestError::rejected)?;
         let list = json["data"].as_array().or_else(|| json["models"].as_array());
         let name = |m: &serde_json::Value| {
             m["id"].as_str().or_else(|| m["name"].as_str()).map(str::to_owned)
@@ -220,8 +243,14 @@ impl ModelClient {
 
     /// The usable providers.
     #[must_use]
-    pub fn providers(&self) -> &[Provider] {
-        &self.providers
+    pub fn providers(&self) -> Vec<Arc<Provider>> {
+        self.providers.read().unwrap_or_else(PoisonError::into_inner).usable.clone()
+    }
+
+    /// The unusable providers, each with the reason.
+    #[must_use]
+    pub fn unusable(&self) -> Vec<(String, String)> {
+        self.providers.read().unwrap_or_else(PoisonError::into_inner).unusable.clone()
     }
 
     /// The capabilities of a session's model.
@@ -251,7 +280,7 @@ impl ModelClient {
             .profiles
             .get(model)?
             .filter(|kept| kept.asked == (provider.wire, provider.address()));
-        let mut capabilities = Capabilities::of(provider);
+        let mut capabilities = Capabilities::of(&provider);
         if let Some(kept) = kept {
             capabilities = Capabilities {
                 wire: kept.wire,
@@ -280,7 +309,7 @@ impl ModelClient {
         if capabilities.preset == Preset::Bridge {
             return self.render_carried(config, workspace, &capabilities);
         }
-        let provider = self.provider(&config.model)?;
+        let provider = &self.provider(&config.model)?;
         if let Some(window) = config.window {
             capabilities.window = Some(window);
         } else if capabilities.window.is_none() {
@@ -478,7 +507,7 @@ impl ModelClient {
         halt: CancellationToken,
     ) -> Result<Answered, StepFailed> {
         let refuse = |error| StepFailed::unsent(question.step, Failure::Rejected, error);
-        let provider = self.provider(&question.preamble.model).map_err(refuse)?;
+        let provider = &self.provider(&question.preamble.model).map_err(refuse)?;
         let client = self.client(provider).map_err(refuse)?;
         let line = Transport { client, provider, patience: self.patience, without: &self.without };
         ask(&line, question, live, halt).await

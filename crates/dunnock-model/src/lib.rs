@@ -39,6 +39,7 @@ mod provider;
 mod request_error;
 mod service;
 mod stream;
+mod try_model;
 mod window;
 mod wire;
 mod wires;
@@ -57,8 +58,9 @@ pub use preamble::{Environment, PreambleInputs, Prompts};
 pub use preset::BRIDGE_MODEL;
 pub use prices_table::{PRICE_SOURCES, PRICES, PRICES_OF};
 pub use profile::{EditFormat, Profile, Profiles, Size};
-pub use provider::{Auth, KNOWN, Known, Provider, Quirks};
+pub use provider::{Auth, KNOWN, KeySource, Known, Provider, Quirks};
 pub use service::{Service, service_offers};
+pub use try_model::TryError;
 pub use wire::Wire;
 
 /// Entry point for fuzzers and hostile tests: parses a whole stream that arrives in pieces.

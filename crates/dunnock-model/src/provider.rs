@@ -18,6 +18,17 @@ pub enum Auth {
     XApiKey,
 }
 
+/// Where a key comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeySource {
+    /// The environment variable of the provider.
+    Variable,
+    /// The user's saved keys.
+    Saved,
+    /// The user has just typed it.
+    Typed,
+}
+
 words!(Auth { Bearer = "bearer", ApiKey = "api-key", XApiKey = "x-api-key", });
 
 /// Quirks of a server or a model. All can be configured; `models check` detects most of them.
@@ -51,6 +62,8 @@ pub struct Provider {
     pub key_env: Option<String>,
     /// The key.
     pub key: Option<SecretString>,
+    /// Where the key comes from.
+    pub key_source: KeySource,
     /// The header in which the key is sent.
     pub auth: Auth,
     /// How calls are written, if configured.
@@ -75,6 +88,7 @@ impl Provider {
             base_url: base_url.into(),
             key_env: None,
             key: None,
+            key_source: KeySource::Variable,
             auth: wire.auth(),
             dialect: None,
             window: None,

@@ -1,7 +1,7 @@
 //! Errors of requests: messages that say what to do, and whether a retry may help.
 
 use crate::causes::innermost;
-use crate::provider::Provider;
+use crate::provider::{KeySource, Provider};
 use dunnock_proto::Failure;
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
@@ -14,6 +14,8 @@ const WORDS: usize = 500;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Retry {
     Never,
+    /// The server refused the key, or requires one.
+    OtherKey,
     /// There is no connection. `offline` if the network is the likely cause.
     Connect {
         offline: bool,
@@ -203,19 +205,32 @@ impl RequestError {
         let low = text.to_lowercase();
         let name = &provider.name;
         match status {
-            401 | 403 => Self::rejected(match (&provider.key_env, &provider.key) {
-                (Some(env), Some(_)) => {
-                    format!(
+            401 | 403 => {
+                let source = provider.key.as_ref().map(|_| provider.key_source);
+                let words = match (&provider.key_env, source) {
+                    (_, Some(KeySource::Typed)) => {
+                        format!("{name} refused the key ({status}){said}")
+                    }
+                    (_, Some(KeySource::Saved)) => format!(
+                        "{name} refused the saved key ({status}){said}. Save another one: \
+                         dunnock login {name}"
+                    ),
+                    (Some(env), Some(KeySource::Variable)) => format!(
                         "{name} refused the key in {env} ({status}){said}. Set {env} to a valid \
                          key"
-                    )
-                }
-                (Some(env), None) => format!("{name} requires a key ({status}){said}. Set {env}"),
-                (None, _) => format!(
-                    "{name} requires a key ({status}){said}. Set providers.{name}.api_key_env to \
-                     the name of the variable that contains it"
-                ),
-            }),
+                    ),
+                    (Some(env), None) => format!(
+                        "{name} requires a key ({status}){said}. Save one with dunnock login \
+                         {name}, or set {env}"
+                    ),
+                    (None, _) => format!(
+                        "{name} requires a key ({status}){said}. Save one with dunnock login \
+                         {name}, or set providers.{name}.api_key_env to the name of the variable \
+                         that contains it"
+                    ),
+                };
+                Self { again: Retry::OtherKey, ..Self::rejected(words) }
+            }
             413 => Self::too_long(model, &said),
             400 | 422 | 500 if TOO_LONG.iter().any(|w| low.contains(w)) => {
                 Self::too_long(model, &said)

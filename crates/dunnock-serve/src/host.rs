@@ -46,6 +46,22 @@ pub trait Host: Send + Sync {
     fn start<'a>(&'a self, workspace: Option<&'a str>) -> BoxFuture<'a, Result<Start, Refusal>>;
     /// Models that can be used now.
     fn models(&self) -> BoxFuture<'_, Vec<String>>;
+    /// The providers that a model can be set up with.
+    fn providers(&self) -> BoxFuture<'_, Result<Vec<ProviderRow>, Refusal>>;
+    /// The models of a provider, with this key or the one it has.
+    fn provider_models<'a>(
+        &'a self,
+        provider: &'a str,
+        key: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Result<Vec<String>, SetUpError>, Refusal>>;
+    /// Sends one short request to a model. If it answers, saves the key and uses the model from now
+    /// on. Dropped before the answer, it saves nothing.
+    fn use_model<'a>(
+        &'a self,
+        provider: &'a str,
+        key: Option<&'a str>,
+        model: &'a str,
+    ) -> BoxFuture<'a, Result<Result<(), SetUpError>, Refusal>>;
     /// The price of a model, if known. Fails if a session in this folder cannot use the model.
     fn price(&self, workspace: &str, model: &str) -> Result<Option<Price>, Refusal>;
     /// The daily budget in millionths of a US dollar.
@@ -122,6 +138,44 @@ pub struct Change {
     pub how: String,
     /// A unified diff, or one line if there is none.
     pub diff: String,
+}
+
+/// A provider that a model can be set up with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ProviderRow {
+    /// As in `provider/model`.
+    pub name: String,
+    /// What it is.
+    pub about: String,
+    /// Where its key is sent.
+    pub address: String,
+    /// The state of its key.
+    pub key: ProviderKey,
+    /// What to know before a key is typed.
+    pub warning: Option<String>,
+}
+
+/// The state of a provider's key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderKey {
+    /// There is none yet.
+    Missing,
+    /// One is saved.
+    Saved,
+    /// It is in an environment variable, which is used instead of a saved key.
+    Variable,
+    /// It needs none.
+    NotNeeded,
+}
+
+/// Why a key or a model cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SetUpError {
+    /// What happened.
+    pub error: String,
+    /// Whether another key may help.
+    pub needs_key: bool,
 }
 
 /// The defaults for a new session.

@@ -26,6 +26,7 @@ mod net;
 mod openapi;
 mod overview;
 mod peer;
+mod providers;
 mod recent;
 mod routes_table;
 mod rules;
@@ -36,7 +37,10 @@ mod strict;
 
 pub use agent::{AgentAnswer, AgentRequest, HistoryEntry};
 pub use assets::has_web_app;
-pub use host::{Change, Changes, CustomCommand, Host, Once, Point, Refusal, Start, UndoPreview};
+pub use host::{
+    Change, Changes, CustomCommand, Host, Once, Point, ProviderKey, ProviderRow, Refusal,
+    SetUpError, Start, UndoPreview,
+};
 pub use keys::{Keys, Password};
 pub use net::{Server, serve};
 pub use openapi::document as openapi;

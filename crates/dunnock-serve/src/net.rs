@@ -5,12 +5,13 @@ use crate::app::{App, stop};
 use crate::guard::{Caller, authorize, sealed};
 use crate::host::Host;
 use crate::keys::Keys;
-use crate::peer::Peer;
+use crate::peer::{ClientGone, Peer};
 use crate::routes_table;
 use axum::body::Body;
 use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use dunnock_engine::SessionPool;
+use dunnock_ports::CancellationToken;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::collections::VecDeque;
@@ -219,9 +220,14 @@ async fn answer(
             }
             request.extensions_mut().insert(came);
             request.extensions_mut().insert(who);
+            // This future is dropped when the client disconnects.
+            let gone = CancellationToken::new();
+            request.extensions_mut().insert(ClientGone(gone.clone()));
+            let gone = gone.drop_guard();
             // In its own task, so that a client that disconnects does not interrupt the work half
             // way.
             let answer = tokio::spawn(router.oneshot(request)).await;
+            drop(gone);
             let answer = answer.map_or_else(|_| broke().into_response(), |Ok(answer)| answer);
             let mut answer = sealed(&path, answer);
             if who == Caller::Stranger {

@@ -1,10 +1,15 @@
 //! The two ends of a connection, and the user that owns a local one, as the kernel reports it.
 
 use axum::http::HeaderName;
+use dunnock_ports::CancellationToken;
 use std::net::{IpAddr, SocketAddr};
 
 /// The header with the page's token, sent with every request of our page.
 pub(crate) const TOKEN: HeaderName = HeaderName::from_static("x-dunnock-token");
+
+/// Cancelled when the client disconnects, for work that nobody else should finish.
+#[derive(Clone)]
+pub(crate) struct ClientGone(pub(crate) CancellationToken);
 
 /// The two ends of a connection.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,9 @@
 use crate::agent::{self, AgentAnswer, AgentRequest};
 use crate::answer::ErrorBody;
 use crate::app::App;
-use crate::{assets, feed, live, login, openapi, overview, rules, session_files, sessions, start};
+use crate::{
+    assets, feed, live, login, openapi, overview, providers, rules, session_files, sessions, start,
+};
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
 use dunnock_proto::CommandRequest;
@@ -195,6 +197,36 @@ pub(crate) const ROUTES: &[Route] = &[
         about: "Models that can be used now.",
         good: (200, Some(of::<start::Models>)),
         handler: || get(start::models),
+        ..PLAIN
+    },
+    Route {
+        path: "/api/providers",
+        about: "Providers that a model can be set up with.",
+        good: (200, Some(of::<providers::Providers>)),
+        bad: &[CLASH],
+        handler: || get(providers::providers),
+        ..PLAIN
+    },
+    Route {
+        method: "POST",
+        path: "/api/providers/models",
+        about: "The models of a provider, with a key that is not saved. A key is accepted only \
+                over a connection on this machine.",
+        body: Some(of::<providers::ListProviderModels>),
+        good: (200, Some(of::<providers::ProviderModels>)),
+        bad: &[MALFORMED, CLASH],
+        handler: || post(providers::provider_models),
+        ..PLAIN
+    },
+    Route {
+        method: "POST",
+        path: "/api/providers/use",
+        about: "Tries a model with one short request. If it answers, saves the key and uses the \
+                model for new sessions.",
+        body: Some(of::<providers::UseModel>),
+        good: (200, Some(of::<providers::ModelInUse>)),
+        bad: &[MALFORMED, CLASH],
+        handler: || post(providers::use_model),
         ..PLAIN
     },
     Route {

@@ -184,6 +184,11 @@ impl ScriptedServer {
         Self::bound(address, script, Rules::default()).await
     }
 
+    /// Starts at an address of loopback, with rules of its own.
+    pub async fn at_with(address: SocketAddr, script: Vec<Served>, rules: Rules) -> Self {
+        Self::bound(address, script, rules).await
+    }
+
     async fn bound(address: SocketAddr, script: Vec<Served>, rules: Rules) -> Self {
         let listener = TcpListener::bind(address).await.expect("loopback can be bound");
         let address = listener.local_addr().expect("a bound socket has an address");

@@ -5,6 +5,7 @@
 //! other sessions, files, models, rules.
 
 use dunnock_proto::{CommandRequest, Frame, Rule, Scope, Seq, SessionId};
+use std::fmt;
 
 /// What the app asks of its host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +73,8 @@ pub enum HostRequest {
     Shell(String),
     /// Stop the user's shell command.
     StopShell,
+    /// A step of setting up a model.
+    Login(LoginRequest),
 }
 
 /// What was detected when the app started.
@@ -186,4 +189,145 @@ pub enum HostEvent {
     ShellEnded(String),
     /// The connection to the session is lost, for this reason.
     Lost(String),
+    /// A step of setting up a model.
+    Login(LoginEvent),
+}
+
+/// A key that was typed. It cannot be printed.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct TypedKey(String);
+
+impl TypedKey {
+    /// The key itself.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for TypedKey {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Debug for TypedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[key]")
+    }
+}
+
+/// Whether a provider needs a key from the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoginKey {
+    /// It has none yet.
+    Missing,
+    /// One is saved.
+    Saved,
+    /// It is in this environment variable.
+    Variable(String),
+    /// It needs none.
+    NotNeeded,
+}
+
+/// A provider to choose from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoginProvider {
+    /// As in `provider/model`.
+    pub name: String,
+    /// What it is.
+    pub about: String,
+    /// Where its key is sent.
+    pub address: String,
+    /// Whether it needs a key.
+    pub key: LoginKey,
+    /// What to know before the key is typed.
+    pub warning: Option<String>,
+}
+
+/// Why a key or a model cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoginFault {
+    /// What happened.
+    pub words: String,
+    /// Another key may help.
+    pub needs_key: bool,
+}
+
+/// What the app asks of its host to set up a model. Nothing is saved before `Save`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoginRequest {
+    /// List the providers.
+    Providers {
+        /// The number of the attempt, which the answer repeats.
+        attempt: u64,
+    },
+    /// List the models of a provider, with this key or the one it has.
+    Models {
+        /// The number of the attempt.
+        attempt: u64,
+        /// The provider.
+        provider: String,
+        /// The key, if one was typed.
+        key: Option<TypedKey>,
+    },
+    /// Send one short request to a model.
+    Try {
+        /// The number of the attempt.
+        attempt: u64,
+        /// The provider.
+        provider: String,
+        /// The key, if one was typed.
+        key: Option<TypedKey>,
+        /// The model, without the provider.
+        model: String,
+    },
+    /// Save the key, if one was typed, and use the model from now on.
+    Save {
+        /// The number of the attempt.
+        attempt: u64,
+        /// The provider.
+        provider: String,
+        /// The key, if one was typed.
+        key: Option<TypedKey>,
+        /// The model, without the provider.
+        model: String,
+    },
+    /// Stop what was asked for before.
+    Stop,
+}
+
+/// What the host reports while a model is set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoginEvent {
+    /// There is no model: begin.
+    Needed,
+    /// The providers to choose from.
+    Providers {
+        /// The number of the attempt.
+        attempt: u64,
+        /// The providers, or why there are none.
+        providers: Result<Vec<LoginProvider>, String>,
+    },
+    /// The models of the provider.
+    Models {
+        /// The number of the attempt.
+        attempt: u64,
+        /// The models, without the provider, with the one to suggest first.
+        models: Result<Vec<String>, LoginFault>,
+    },
+    /// Whether the model answers.
+    Tried {
+        /// The number of the attempt.
+        attempt: u64,
+        /// Nothing, or why it does not.
+        result: Result<(), LoginFault>,
+    },
+    /// Whether it was saved.
+    Saved {
+        /// The number of the attempt.
+        attempt: u64,
+        /// Nothing, or why it was not.
+        result: Result<(), String>,
+    },
 }

@@ -1,8 +1,9 @@
 //! Handles what the session and the host report to the app.
 
 use crate::edit::{Act, Chip, Field};
-use crate::host::{HostEvent, HostRequest};
+use crate::host::{HostEvent, HostRequest, LoginEvent};
 use crate::lines::note;
+use crate::login::LoginOutcome;
 use crate::panel;
 use crate::pick::{Pick, Row, Value};
 use crate::session::{Session, SessionChange};
@@ -142,6 +143,14 @@ pub(crate) fn on_host_event(s: &mut State, event: HostEvent, now: u64, effects: 
                 s.out.extend(crate::calls::output(&shell.text, 200, columns));
             }
         }
+        // Do not interrupt someone who is typing.
+        HostEvent::Login(LoginEvent::Needed)
+            if s.plain || s.pick.is_some() || !s.field.is_empty() => {}
+        HostEvent::Login(event) => match s.login.on_event(event) {
+            LoginOutcome::Nothing => {}
+            LoginOutcome::Ask(request) => effects.push(Effect::Ask(HostRequest::Login(request))),
+            LoginOutcome::Wrong(why) => wrong(s, &why),
+        },
         HostEvent::Lost(why) => {
             wrong(s, &why);
             let id = s.session.id.take().map(|id| id.to_string()).unwrap_or_default();

@@ -21,6 +21,7 @@ mod keep;
 mod keys_table;
 mod languages_table;
 mod lines;
+mod login;
 mod markdown;
 mod paint;
 mod panel;
@@ -63,9 +64,13 @@ pub fn page() -> String {
 }
 
 pub use commands_table::{COMMANDS, Slash};
-pub use host::{HostEvent, HostRequest, Own, RewindPoint, SessionRow, Welcome};
+pub use host::{
+    HostEvent, HostRequest, LoginEvent, LoginFault, LoginKey, LoginProvider, LoginRequest, Own,
+    RewindPoint, SessionRow, TypedKey, Welcome,
+};
 pub use keep::Keep;
 pub use keys_table::{KEYS, KeyHelp, Place};
+pub use login::Login;
 pub use paint::ScreenPainter;
 pub use panel::GUARD;
 pub use plain::run as run_plain;

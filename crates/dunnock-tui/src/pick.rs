@@ -25,6 +25,8 @@ pub enum Value {
     Theme(&'static str),
     /// An earlier prompt.
     Prompt(String),
+    /// An entry of a list that its owner keeps.
+    Choice(usize),
 }
 
 /// A row.
@@ -194,6 +196,17 @@ impl Pick {
     /// The list as lines; `most` limits the rows.
     #[must_use]
     pub fn lines(&self, columns: usize, most: usize) -> Vec<Line> {
+        let keys = if self.scope.is_some() {
+            " enter: rewind   tab: files, conversation or both   d: show diff   esc: close"
+        } else {
+            " enter: pick   type: filter   esc: close"
+        };
+        self.lines_with(columns, most, keys)
+    }
+
+    /// The same, with these words about its keys.
+    #[must_use]
+    pub fn lines_with(&self, columns: usize, most: usize, keys: &str) -> Vec<Line> {
         let head = match self.scope {
             Some(scope) => {
                 let word = |s: Scope, name: &str| {
@@ -237,11 +250,6 @@ impl Pick {
         if self.fit.is_empty() {
             lines.push(Line::of("   no matches", Tone::Quiet));
         }
-        let keys = if self.scope.is_some() {
-            " enter: rewind   tab: files, conversation or both   d: show diff   esc: close"
-        } else {
-            " enter: pick   type: filter   esc: close"
-        };
         lines.push(Line::of(keys, Tone::Quiet).cut(columns));
         lines
     }

@@ -89,6 +89,8 @@ pub(crate) fn run(s: &mut State, text: &str, effects: &mut Vec<Effect>) {
         "keys" => keys(s),
         "model" if rest.is_empty() => effects.push(ask(HostRequest::Models)),
         "model" => effects.push(ask(HostRequest::Model(rest.into()))),
+        "login" if s.plain => wrong(s, "to set up a model, quit and run: dunnock login"),
+        "login" => effects.push(ask(HostRequest::Login(s.login.open()))),
         "clear" | "new" => {
             end_welcome(s);
             if let Some(id) = &s.session.id {

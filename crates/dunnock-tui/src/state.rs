@@ -3,6 +3,7 @@
 use crate::edit::Field;
 use crate::history::History;
 use crate::host::{HostEvent, HostRequest, Own, Welcome};
+use crate::login::Login;
 use crate::panel::Panel;
 use crate::pick::Pick;
 use crate::session::Session;
@@ -131,6 +132,8 @@ pub struct State {
     pub focus: Focus,
     /// A list to choose from.
     pub pick: Option<Pick>,
+    /// A model that is being set up.
+    pub login: Login,
     /// Finished lines, waiting to be written.
     pub out: Vec<Line>,
     /// A one-line hint, cleared by the next key.
@@ -190,6 +193,7 @@ impl State {
             panel: None,
             focus: Focus::Field,
             pick: None,
+            login: Login::default(),
             out: Vec::new(),
             hint: String::new(),
             own: Vec::new(),

@@ -27,7 +27,7 @@ const ROWS: usize = 8;
 /// Handles an input. `now` is this process's own clock, in milliseconds.
 pub fn update(s: &mut State, input: Input, now: u64) -> Vec<Effect> {
     let mut effects = Vec::new();
-    let listed = s.pick.is_some();
+    let listed = s.pick.is_some() || s.login.is_open();
     match input {
         Input::Key(key) if key.kind == KeyEventKind::Release => {}
         Input::Key(key) => on_key(s, key, now, &mut effects),
@@ -55,7 +55,9 @@ pub fn update(s: &mut State, input: Input, now: u64) -> Vec<Effect> {
     refresh_menu(s, &mut effects);
     refresh_panel(s, now);
     // A question hidden behind a list was not seen.
-    if let (true, None, Some(panel)) = (listed, &s.pick, &mut s.panel) {
+    if let (true, None, Some(panel)) = (listed, &s.pick, &mut s.panel)
+        && !s.login.is_open()
+    {
         panel.show_again(now);
         refresh_panel(s, now);
     }
@@ -111,7 +113,9 @@ fn on_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect>) {
         KeyCode::Char('c') if control => return ctrl_c(s, now, effects),
         KeyCode::Char('z') if control => return effects.push(Effect::Suspend),
         KeyCode::Char('l') if control => return effects.push(Effect::Redraw),
-        KeyCode::Char('d') if control && s.field.is_empty() && s.pick.is_none() => {
+        KeyCode::Char('d')
+            if control && s.field.is_empty() && s.pick.is_none() && !s.login.is_open() =>
+        {
             return effects.push(Effect::Quit);
         }
         KeyCode::BackTab => return next_mode(s, effects),
@@ -119,6 +123,14 @@ fn on_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect>) {
     }
     if s.pick.is_some() {
         return pick_key(s, key.code, effects);
+    }
+    if s.login.is_open() {
+        let request = s.login.key(key);
+        effects.extend(request.map(|request| Effect::Ask(HostRequest::Login(request))));
+        if !s.login.is_open() {
+            s.hint = "nothing was saved; /login begins again".into();
+        }
+        return;
     }
     if s.panel.is_some() && s.focus == Focus::Question {
         return question_key(s, key, now, effects);
@@ -145,6 +157,8 @@ fn ctrl_c(s: &mut State, now: u64, effects: &mut Vec<Effect>) {
     }
     s.last_ctrl_c = Some(now);
     if s.pick.take().is_some() {
+    } else if s.login.is_open() {
+        effects.push(Effect::Ask(HostRequest::Login(s.login.leave())));
     } else if s.session.working || s.session.compacting || s.shell.is_some() || s.demo {
         interrupt(s, effects);
     } else if !s.field.is_empty() {
@@ -365,6 +379,7 @@ fn pick_key(s: &mut State, code: KeyCode, effects: &mut Vec<Effect>) {
                     effects.push(Effect::Ask(HostRequest::Rewind { to, scope }));
                 }
                 Value::Mode(mode) => set_mode(s, mode, effects),
+                Value::Choice(_) => {}
                 Value::Theme(name) => s.theme = Theme::named(name).unwrap_or(s.theme),
                 Value::Prompt(text) => {
                     s.field = Field::holding(&text);
@@ -482,6 +497,9 @@ fn paste(s: &mut State, text: &str, now: u64) {
         text.chars().filter(|c| !c.is_control()).for_each(|c| drop(pick.key(KeyCode::Char(c))));
         return;
     }
+    if s.login.is_open() {
+        return s.login.paste(text);
+    }
     if let Some(Panel { stage: panel::Stage::Note(field) | panel::Stage::Words(field), .. }) =
         &mut s.panel
         && s.focus == Focus::Question
@@ -581,7 +599,11 @@ fn refresh_menu(s: &mut State, effects: &mut Vec<Effect>) {
         s.menu_closed = None;
     }
     let chosen = s.menu.take().map_or(0, |menu| menu.chosen);
-    if s.menu_closed.is_some() || s.pick.is_some() || s.focus == Focus::Question {
+    if s.menu_closed.is_some()
+        || s.pick.is_some()
+        || s.login.is_open()
+        || s.focus == Focus::Question
+    {
         return;
     }
     let before = &text[..s.field.at()];
@@ -643,7 +665,8 @@ fn refresh_panel(s: &mut State, now: u64) {
         }
     }
     let (rows, room) = view::question_size(s);
-    let (cramped, covered, plain) = (s.cramped(), s.pick.is_some(), s.plain);
+    let covered = s.pick.is_some() || s.login.is_open();
+    let (cramped, plain) = (s.cramped(), s.plain);
     if let Some(panel) = &mut s.panel
         && !covered
     {

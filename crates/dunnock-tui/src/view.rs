@@ -37,6 +37,11 @@ pub fn view(s: &State, now: u64) -> View {
     if let Some(pick) = &s.pick {
         below.lines.push(rule(columns));
         below.lines.extend(pick.lines(columns, rows(s).saturating_sub(2).min(16)));
+    } else if s.login.is_open() {
+        below.lines.push(rule(columns));
+        let (lines, cursor) = s.login.view(columns, rows(s).saturating_sub(2).min(20));
+        below.cursor = cursor.map(|(row, column)| (row + below.lines.len(), column));
+        below.lines.extend(lines);
     } else {
         if s.question().is_some() {
             question(s, columns, &mut below);
@@ -460,7 +465,7 @@ pub fn welcome(s: &State) -> Vec<Line> {
     row("To do", &w.missing, Tone::Warn);
     let tries = match w.missing.is_empty() {
         true => "“why does the build fail?”    /help    /model    @ for files",
-        false => "/demo    /help    /model",
+        false => "/login    /demo    /help",
     };
     row("Try", &[tries.to_owned()], Tone::Text);
     lines.push(Line::empty());

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where it goes wrong")]
 
 mod keys;
+mod login;
 mod painting;
 mod safety;
 mod screens;

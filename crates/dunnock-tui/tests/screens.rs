@@ -176,8 +176,8 @@ const SCENES: &[Scene] = &[
     ("welcome_narrow", || Tape::new(40, 20).welcome().screen()),
     ("first_run_without_a_model", || {
         let missing = vec![
-            "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or".into(),
-            "start a local server (Ollama, llama.cpp): it is found automatically".into(),
+            "choose a provider and a model: /login".into(),
+            "or start a local server (Ollama, llama.cpp, LM Studio, vLLM), then: /login".into(),
         ];
         let w = Welcome {
             model: None,
@@ -188,6 +188,13 @@ const SCENES: &[Scene] = &[
         };
         Tape::new(80, 24).told(HostEvent::Welcome(w)).screen()
     }),
+    ("login_providers", crate::login::providers_screen),
+    ("login_providers_narrow", crate::login::providers_narrow_screen),
+    ("login_key", crate::login::key_screen),
+    ("login_key_narrow", crate::login::key_narrow_screen),
+    ("login_key_refused", crate::login::key_refused_screen),
+    ("login_models", crate::login::models_screen),
+    ("login_trying", crate::login::trying_screen),
     ("typing_several_lines", || {
         let mut t = Tape::new(60, 20);
         t.welcome()

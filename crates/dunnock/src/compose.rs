@@ -9,7 +9,9 @@ use crate::view::output;
 use anyhow::bail;
 use dunnock_core::State;
 use dunnock_engine::Ports;
-use dunnock_model::{BRIDGE_MODEL, KNOWN, Known, ModelClient, Profiles, Prompts, Timeouts};
+use dunnock_model::{
+    BRIDGE_MODEL, KNOWN, KeySource, Known, ModelClient, Profiles, Prompts, Provider, Timeouts,
+};
 use dunnock_ports::{Store, ToolSpec};
 use dunnock_proto::{Config, ConfigPatch, Isolation, Mode, Sandbox};
 use dunnock_tools::{CheckpointStore, Limits, SandboxSupport, Toolbox};
@@ -47,6 +49,16 @@ pub(crate) fn client_with(
     which: fn(Prompts) -> Prompts,
 ) -> anyhow::Result<ModelClient> {
     let (providers, unusable) = settings.providers(&paths::text_var);
+    Ok(client_of(settings, providers, offers, which)?.without(unusable))
+}
+
+/// A model client with these providers, whatever the settings say.
+pub(crate) fn client_of(
+    settings: &Settings,
+    providers: Vec<Provider>,
+    offers: fn() -> Vec<ToolSpec>,
+    which: fn(Prompts) -> Prompts,
+) -> anyhow::Result<ModelClient> {
     let prompts = paths::config_dir()
         .map_or_else(|_| Prompts::default(), |dir| Prompts::replaced_in(dir.join("prompts")));
     let shell = settings.shell.value;
@@ -60,7 +72,7 @@ pub(crate) fn client_with(
     };
     let profiles = Profiles::kept_in(paths::data_dir(settings)?.join("models"));
     let client = ModelClient::new(providers, which(prompts), Arc::new(brief), patience, crate::APP);
-    Ok(client.without(unusable).following(profiles).listing(Arc::new(files::files)))
+    Ok(client.following(profiles).listing(Arc::new(files::files)))
 }
 
 /// Opens everything.
@@ -163,6 +175,13 @@ fn probed(toolbox: &Toolbox, settings: &Settings, data: &Path) -> SandboxSupport
 }
 
 impl Composed {
+    /// Uses the keys that are saved now, for sessions that are open, too.
+    pub(crate) fn reload_keys(&self, settings: &mut Settings) {
+        settings.use_saved_keys(&paths::text_var);
+        let (providers, unusable) = settings.providers(&paths::text_var);
+        self.client.replace_providers(providers, unusable);
+    }
+
     /// The person's own programs, for somebody who works in this folder.
     pub(crate) fn programs(&self, workspace: &Path) -> OwnPrograms {
         OwnPrograms::with(&self.key_variables, workspace)
@@ -357,16 +376,12 @@ pub(crate) async fn model(settings: &mut Settings, client: &ModelClient) -> anyh
             settings.model.found(one, "found on this machine");
             Ok(one.clone())
         }
-        [] => Err(usage(
-            "no model is configured. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start a local \
-             server (Ollama, llama.cpp, LM Studio, vLLM), or set model = \"provider/model\" in \
-             the configuration; \"dunnock models list\" shows the choices",
-        )),
+        [] => Err(usage(without_model(client))),
         several => {
             let shown: Vec<&str> = several.iter().take(10).map(String::as_str).collect();
             Err(usage(format!(
-                "no model is configured, and there are several on this machine: {}. Choose one: \
-                 dunnock run --model {} \"...\"",
+                "no model is configured, and there are several on this machine: {}. Choose one \
+                 with \"dunnock login\", or for one task: dunnock run --model {} \"...\"",
                 shown.join(", "),
                 shown.first().copied().unwrap_or_default()
             )))
@@ -374,9 +389,38 @@ pub(crate) async fn model(settings: &mut Settings, client: &ModelClient) -> anyh
     }
 }
 
-/// The default model of the first provider whose key is set.
+/// What to do if no model is configured and none was found.
+pub(crate) fn without_model(client: &ModelClient) -> String {
+    let providers = client.providers();
+    let keyed: Vec<&Arc<Provider>> = providers.iter().filter(|p| p.key.is_some()).collect();
+    let Some(first) = keyed.first() else {
+        let variables: Vec<&str> = KNOWN.iter().filter_map(|known| known.key_env).collect();
+        return format!(
+            "no model is configured. Run \"dunnock login\" to choose one; or start a local server \
+             (Ollama, llama.cpp, LM Studio, vLLM), or set the key of a provider ({}); \"dunnock \
+             models list\" shows the choices",
+            variables.join(", ")
+        );
+    };
+    let source = |provider: &&Arc<Provider>| match (&provider.key_env, provider.key_source) {
+        (Some(env), KeySource::Variable) => format!("{env} is set"),
+        _ => format!("a key for {} is saved", provider.name),
+    };
+    let sources: Vec<String> = keyed.iter().map(source).collect();
+    let name = &first.name;
+    format!(
+        "no model is configured. {}: choose a model with \"dunnock login {name}\", or for one task \
+         with --model {name}/MODEL; \"dunnock models list\" shows the choices",
+        sources.join(", ")
+    )
+}
+
+/// The default model of the first provider whose key is set or saved.
 pub(crate) fn model_by_key(settings: &mut Settings) -> Option<String> {
-    let keyed = |env: &str| paths::text_var(env).is_some_and(|key| !key.is_empty());
+    let set = |env: &str| paths::text_var(env).is_some_and(|key| !key.is_empty());
+    let (saved, _) = settings.providers(&paths::text_var);
+    let is_saved =
+        |name: &str| saved.iter().any(|p| p.name == name && p.key_source == KeySource::Saved);
     let (known, env, default) = KNOWN
         .iter()
         .filter_map(|known| {
@@ -384,9 +428,13 @@ pub(crate) fn model_by_key(settings: &mut Settings) -> Option<String> {
             Known::filled(known.base_url, &paths::text_var)?;
             Some((known, known.key_env?, model))
         })
-        .find(|(_, env, _)| keyed(env))?;
+        .find(|(known, env, _)| set(env) || is_saved(known.name))?;
     let model = format!("{}/{default}", known.name);
-    settings.model.found(&model, &format!("because {env} is set"));
+    let why = match set(env) {
+        true => format!("because {env} is set"),
+        false => format!("because a key for {} is saved", known.name),
+    };
+    settings.model.found(&model, &why);
     Some(model)
 }
 

@@ -15,6 +15,7 @@ mod config;
 mod drive;
 mod files;
 mod host;
+mod login;
 mod own_programs;
 mod signals;
 mod view;
@@ -22,8 +23,8 @@ mod view;
 use clap::{CommandFactory as _, Parser as _};
 use cli::args::{self, Args, Command};
 use cli::{
-    about, bridge, cost, doctor, models, reply, rules, run, sandbox, serve, sessions, terminal,
-    trust, undo,
+    about, bridge, cost, doctor, login as login_command, models, reply, rules, run, sandbox, serve,
+    sessions, terminal, trust, undo,
 };
 use config::keys_table;
 use dunnock_proto::Scope;
@@ -158,6 +159,8 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
             let web = Some(if no_open { serve::Browser::Tell } else { serve::Browser::Open });
             serve::run(data, serve::ServeOptions { port, listen: None, json, web }).await
         }
+        Command::Login { provider, model } => login_command::run(data, provider, model).await,
+        Command::Logout { provider } => login_command::logout(data, provider),
         Command::Models(args::Models::List { json }) => models::list(data, json).await,
         Command::Models(args::Models::Check { model, json }) => {
             models::check(data, model, json).await

@@ -399,6 +399,16 @@ async fn every_command_of_the_guide_to_local_models_works() {
     assert_eq!(tools(&last), 7, "the small profile has seven tools");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_of_the_guide_to_proxies_works() {
+    let server = ScriptedServer::start(Vec::new()).await;
+    let home = Home::empty();
+    // Nothing is asked but a server on this machine, which needs no proxy.
+    let local = [("DUNNOCK_PROVIDERS__OLLAMA__BASE_URL", server.root())];
+    let printed = follow("proxies.md", &home, &local).await;
+    assert!(printed[0].out.contains("ollama/scripted"), "{}", printed[0].out);
+}
+
 /// Lines without what they share at their beginning, and without blank lines around them.
 fn dedented(lines: &[&str]) -> Vec<String> {
     let filled = |line: &&&str| !line.trim().is_empty();

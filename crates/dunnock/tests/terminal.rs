@@ -39,7 +39,7 @@ sys.stdout.buffer.write(seen.replace(b"\r\n", b"\n"))
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 "#;
 
-async fn talk(home: &Home, args: &[&str], talk: &[(&str, &str)], early: &str) -> crate::Ran {
+pub async fn talk(home: &Home, args: &[&str], talk: &[(&str, &str)], early: &str) -> crate::Ran {
     let argv: Vec<&str> = [env!("CARGO_BIN_EXE_dunnock")].iter().chain(args).copied().collect();
     let given = serde_json::json!([argv, talk, early]).to_string();
     let mut command = home.command_of("python3".as_ref(), &["-c", TALK, &given]);

@@ -647,8 +647,13 @@ async fn a_panic_gives_the_terminal_back() {
 async fn the_first_run_without_a_model_says_what_to_do_and_plays_the_tour() {
     let home = Home::empty();
     home.configure("[providers.ollama]\nbase_url = \"http://127.0.0.1:9\"\n");
-    let window = Window::open(&home, "");
-    window.wait_for("OPENAI_API_KEY");
+    let window = Window::shell(&home, 80, 24);
+    window.type_in(env!("CARGO_BIN_EXE_dunnock"));
+    window.key("Enter");
+    window.wait_for("Which provider?");
+    window.wait_for("choose a provider and a model: /login");
+    window.key("Escape");
+    window.wait_for("what would you like to do?");
     window.type_in("do something");
     window.key("Enter");
     window.wait_for("no model is selected yet");

@@ -40,7 +40,12 @@ export const onRefused = (then: () => void) => {
   refused = then;
 };
 
-async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
+async function request<T>(
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<T> {
   let answer: Response;
   try {
     answer = await fetch(path, {
@@ -50,6 +55,7 @@ async function request<T>(method: string, path: string, body?: unknown): Promise
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal ? { signal } : {}),
     });
   } catch {
     throw new Failed(0, 'the server is not responding');
@@ -84,6 +90,12 @@ export const me = () => request<api.Me>('GET', '/api/me');
 export const start = (workspace?: string) =>
   request<api.SessionDefaults>('GET', `/api/defaults${q({ workspace })}`);
 export const models = async () => (await request<api.Models>('GET', '/api/models')).models;
+export const providers = () => request<api.Providers>('GET', '/api/providers');
+export const providerModels = (body: api.ListProviderModels, signal: AbortSignal) =>
+  request<api.ProviderModels>('POST', '/api/providers/models', body, signal);
+/** Tries a model and, if it answers, saves it and the key. Aborted before, it saves nothing. */
+export const chooseModel = (body: api.UseModel, signal: AbortSignal) =>
+  request<api.ModelInUse>('POST', '/api/providers/use', body, signal);
 export const search = async (words: string) =>
   (await request<api.Rows>('GET', `/api/sessions${q({ search: words, limit: 50 })}`)).sessions;
 export const make = (body: { workspace?: string; prompt?: string; set?: Partial<Config> }) =>

@@ -1,6 +1,6 @@
 /** The start page of a new conversation: folder, model and three prompts to try. */
 
-import { useQuery } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Mode } from '../proto.gen';
 import * as api from '../net/api';
@@ -10,6 +10,7 @@ import { visible } from '../text/safe';
 import { Composer, Dock, draftOf, Status } from './Composer';
 import { Choices } from './Conversation';
 import { Button, Fill, TopBar, Wrong } from './parts';
+import { SetUp } from './SetUp';
 import styles from './Start.module.css';
 
 const TRY = [
@@ -25,6 +26,7 @@ export function Start({ workspace }: { workspace?: string }) {
     staleTime: 10_000,
     retry: false,
   });
+  const queries = useQueryClient();
   const [mode, setMode] = useState<string | null>(null);
   const [model, setModel] = useState<string | null>(null);
   const [folder, setFolder] = useState('');
@@ -52,15 +54,15 @@ export function Start({ workspace }: { workspace?: string }) {
             )}
           </p>
           {start.isError ? <Wrong>{start.error.message}</Wrong> : null}
-          {here?.missing.length ? (
-            <div className="wrong" role="alert">
-              <p>No usable model yet. To do:</p>
-              <ul>
-                {here.missing.map((line) => (
-                  <li key={line}>{visible(line)}</li>
-                ))}
-              </ul>
-            </div>
+          {here && !here.model ? (
+            <>
+              <SetUp done={() => void queries.invalidateQueries()} />
+              {here.missing.map((line) => (
+                <p className="faint" key={line}>
+                  {visible(line)}
+                </p>
+              ))}
+            </>
           ) : null}
           {here?.notes.map((note) => (
             <p className="faint" key={note}>

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Common commands:
   dunnock                                       open the terminal app in this folder
+  dunnock login                                 set up a model: provider, key, model
   dunnock run \"fix the failing test\"            run a task and print the answer
   dunnock run --verify \"make test\" \"...\"        done only when this command passes
   dunnock sessions list                         list your sessions and which wait for you
@@ -39,6 +40,15 @@ Each round is a file, 001-outbox.md. Paste it into any chat and save the answer 
 it has not changed for a second. Commands run in the sandbox and need the usual approvals; \
                       \"dunnock undo\" undoes
 their changes. Ctrl-C exits; \"dunnock bridge resume\" continues.";
+
+const LOGIN: &str = "\
+There is no sign-in with a subscription: Dunnock uses API keys, or a server on this machine. The \
+                     key is saved in
+~/.config/dunnock/keys, which only you can read and which no command or tool of a model can \
+                     access. It is sent only to the
+address that is shown. An environment variable such as OPENAI_API_KEY is used instead of a saved \
+                     key. Without a terminal,
+the key is read from standard input: dunnock login openai < FILE";
 
 const SERVE: &str = "\
 Anyone with the token can do what you can do here. It is in a file that only you can read, is new \
@@ -256,6 +266,20 @@ pub(crate) enum Command {
         id: String,
         /// Call id as shown by "sessions show" (3.0)
         call: String,
+    },
+    /// Set up a model: choose a provider, save its key, try a model
+    #[command(after_help = LOGIN)]
+    Login {
+        /// The provider: openai, anthropic, gemini, ... or one from your configuration
+        provider: Option<String>,
+        /// Use this model instead of choosing one from a list
+        #[arg(long, value_name = "MODEL", requires = "provider")]
+        model: Option<String>,
+    },
+    /// Remove a saved key
+    Logout {
+        /// The provider; may be omitted if there is only one saved key
+        provider: Option<String>,
     },
     /// List or check models
     #[command(subcommand)]

@@ -199,7 +199,7 @@ async fn model(report: &mut Report, mut settings: crate::config::settings::Setti
         Err(error) => return report.say(Sign::Bad, "model", &format!("{error:#}")),
     };
     let (name, wanted) = model.split_once('/').unwrap_or((&model, ""));
-    let Some(provider) = client.providers().iter().find(|p| p.name == name) else {
+    let Some(provider) = client.providers().into_iter().find(|p| p.name == name) else {
         return report.say(
             Sign::Bad,
             "model",
@@ -209,7 +209,7 @@ async fn model(report: &mut Report, mut settings: crate::config::settings::Setti
             ),
         );
     };
-    match client.models(provider, Duration::from_secs(5)).await {
+    match client.models(&provider, Duration::from_secs(5)).await {
         Ok(models) if models.iter().any(|m| m == wanted) => {
             report.say(Sign::Ok, "model", &format!("{model} is available"))
         }

@@ -6,6 +6,7 @@ pub(crate) mod bridge;
 pub(crate) mod cost;
 pub(crate) mod doctor;
 pub(crate) mod find;
+pub(crate) mod login;
 pub(crate) mod models;
 pub(crate) mod pictures;
 pub(crate) mod planner;

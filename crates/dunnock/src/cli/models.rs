@@ -27,9 +27,10 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
         // unexpectedly.
         let asked = match (keyless, far) {
             (true, true) => {
-                Err(format!("no key: set {}", provider.key_env.as_deref().unwrap_or_default()))
+                let env = provider.key_env.as_deref().unwrap_or_default();
+                Err(format!("no key: dunnock login {name}, or set {env}"))
             }
-            _ => client.models(provider, Duration::from_secs(if far { 10 } else { 2 })).await,
+            _ => client.models(&provider, Duration::from_secs(if far { 10 } else { 2 })).await,
         };
         match asked {
             Ok(models) => {
@@ -75,13 +76,10 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
     if !json {
         output::aside(match (chosen.as_str(), any) {
             ("", true) => {
-                "choose one: dunnock run --model PROVIDER/MODEL \"...\", or model = \
-                 \"PROVIDER/MODEL\" in the configuration"
+                "choose one: dunnock login, or for one task dunnock run --model PROVIDER/MODEL \
+                 \"...\""
             }
-            ("", false) => {
-                "no model is available. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start a local \
-                 server"
-            }
+            ("", false) => "no model is available. To set one up: dunnock login",
             _ => "* marks the configured model",
         });
     }

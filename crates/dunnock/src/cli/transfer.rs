@@ -221,7 +221,8 @@ fn states(events: &[Event]) -> (Option<String>, Vec<Tree>) {
 
 /// Secrets that no pattern recognises: provider keys, and values from the folder's secret files.
 async fn words(open: &compose::Composed, events: &[Event]) -> Vec<String> {
-    let keys = open.client.providers().iter().filter_map(|provider| provider.key.as_ref());
+    let providers = open.client.providers();
+    let keys = providers.iter().filter_map(|provider| provider.key.as_ref());
     let mut words: BTreeSet<String> = keys.map(|key| key.expose_secret().to_owned()).collect();
     if let (Some(checkpoints), (Some(workspace), trees)) = (&open.checkpoints, states(events)) {
         let found: Arc<Mutex<BTreeSet<String>>> = Arc::default();

@@ -3,6 +3,7 @@
 //! One row is one setting: it declares the field that the program reads as `settings.NAME.value`.
 
 use crate::config::money::Money;
+use crate::config::saved_keys::SavedKeys;
 use crate::config::setting::{
     FromText, Key, Kind, Names, Origin, Setting, Untrusted, Value, names, settings,
 };
@@ -57,6 +58,8 @@ settings! {
         provider_settings: BTreeMap<String, ProviderSettings>,
         /// What was ignored, and why.
         notes: Vec<String>,
+        /// Keys that `dunnock login` saved.
+        saved_keys: SavedKeys,
     }
     model: Option<String> = Kind::Model, None, Untrusted::No, "the model, as provider/model";
     profile: Option<Size> = Kind::Choice(Size::NAMES), None, Untrusted::No,
@@ -158,7 +161,8 @@ settings! {
         "the address to which the wire adds its path (/chat/completions, /responses, /messages, \
          /api/chat); {NAME} stands for an environment variable";
     api_key_env: Option<String> = Kind::Variable, None, Untrusted::No,
-        "the environment variable with the API key; if unset, no key is sent";
+        "the environment variable with the API key; without one, a key that \"dunnock login\" saved \
+         for this address";
     auth: Option<Auth> = Kind::Choice(Auth::NAMES), None, Untrusted::No,
         "how the key is sent; if unset, as usual for the wire";
     dialect: Option<Dialect> = Kind::Choice(Dialect::NAMES), None, Untrusted::No,

@@ -4,20 +4,27 @@ use crate::config::settings::{Settings, Sources, Value};
 use crate::config::{paths, trust};
 use std::path::{Path, PathBuf};
 
+/// The user's settings file.
+pub(crate) fn user_file() -> anyhow::Result<PathBuf> {
+    match paths::var("DUNNOCK_CONFIG") {
+        Some(path) => Ok(path),
+        None => Ok(paths::config_dir()?.join("config.toml")),
+    }
+}
+
 /// Settings for a workspace, from all sources.
 pub(crate) fn settings(
     workspace: Option<&Path>,
     trusted: bool,
     flags: Vec<(&'static str, Value)>,
 ) -> anyhow::Result<Settings> {
-    let user = match paths::var("DUNNOCK_CONFIG") {
-        Some(path) => Some(path),
-        None => paths::config_dir().ok().map(|dir| dir.join("config.toml")),
-    };
+    let user = user_file().ok();
     let project =
         workspace.map(|dir| (dir.join(".dunnock/config.toml"), trusted || trust::is_trusted(dir)));
     let env = paths::own_vars();
-    Settings::load(&Sources { user, project, env, flags })
+    let mut settings = Settings::load(&Sources { user, project, env, flags })?;
+    settings.use_saved_keys(&paths::text_var);
+    Ok(settings)
 }
 
 /// Flags as settings, including the data folder.

@@ -7,6 +7,8 @@ pub(crate) mod paths;
 pub(crate) mod providers;
 pub(crate) mod rules;
 pub(crate) mod sandbox_settings;
+pub(crate) mod saved_keys;
 pub(crate) mod setting;
 pub(crate) mod settings;
 pub(crate) mod trust;
+pub(crate) mod user_file;

@@ -119,13 +119,20 @@ pub(crate) fn workspace(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     Ok(real)
 }
 
-/// Refuses a workspace that contains our own settings or sessions: a tool could change what is
-/// allowed.
+/// Refuses a workspace that contains our own settings or sessions, or is in the settings folder: a
+/// tool could change what is allowed, or read saved keys.
 pub(crate) fn keeps_its_own(workspace: &Path, settings: &Settings) -> anyhow::Result<()> {
     let config = config_dir().ok().map(|dir| dir.canonicalize().unwrap_or(dir));
     let data = data_dir(settings).ok().map(|dir| dir.canonicalize().unwrap_or(dir));
     let ours = workspace.join(".dunnock"); // a data folder there is intended, and tools cannot access it
     let inside = |dir: &PathBuf| dir.starts_with(workspace) && !dir.starts_with(&ours);
+    if config.iter().any(|dir| workspace.starts_with(dir)) {
+        return Err(usage(format!(
+            "{} is in the folder of your Dunnock settings, so it cannot be a workspace. Change to \
+             a project folder, or use --cd DIR",
+            workspace.display()
+        )));
+    }
     if config.iter().chain(&data).any(inside) {
         return Err(usage(format!(
             "{} contains your Dunnock settings or sessions, so it cannot be a workspace. Change \

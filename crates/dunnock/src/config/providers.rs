@@ -1,8 +1,9 @@
 //! Providers: the settings of the built-in ones, and the provider that settings describe.
 
 use crate::config::keys_table::{ProviderSettings, Settings};
+use crate::config::saved_keys::SavedKeys;
 use crate::config::setting::{Key, Origin, Setting, Value};
-use dunnock_model::{KNOWN, Known, Provider, Quirks};
+use dunnock_model::{KNOWN, KeySource, Known, Provider, Quirks};
 use secrecy::SecretString;
 
 impl ProviderSettings {
@@ -37,11 +38,12 @@ impl ProviderSettings {
         Ok(settings)
     }
 
-    /// The provider, with its key from `env`, or why it cannot be used.
+    /// The provider, with its key from `env` or a saved one, or why it cannot be used.
     fn provider(
         &self,
         name: &str,
         env: &dyn Fn(&str) -> Option<String>,
+        saved: &SavedKeys,
     ) -> Result<Provider, String> {
         let known = KNOWN.iter().find(|known| known.name == name);
         let elsewhere = known
@@ -58,6 +60,9 @@ impl ProviderSettings {
         let key_env = self.api_key_env.value.clone();
         let key =
             key_env.as_deref().and_then(env).map(|k| k.trim().to_owned()).filter(|k| !k.is_empty());
+        let key = key.map(SecretString::from);
+        // A saved key belongs to an address, not only to a name.
+        let saved_key = saved.key(name, &base_url).filter(|_| key.is_none());
         let body = self.body.value.clone();
         if let Some(body) = &body {
             serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(body)
@@ -71,7 +76,11 @@ impl ProviderSettings {
             wire,
             base_url,
             key_env,
-            key: key.map(SecretString::from),
+            key_source: match saved_key {
+                Some(_) => KeySource::Saved,
+                None => KeySource::Variable,
+            },
+            key: saved_key.cloned().or(key),
             auth: self.auth.value.unwrap_or_else(|| wire.auth()),
             dialect: self.dialect.value,
             window: self.window.value,
@@ -95,7 +104,7 @@ fn is_configured<T>(setting: &Setting<T>) -> bool {
 }
 
 impl Settings {
-    /// The usable providers, with their keys from `env`, and the unusable ones with the reason.
+    /// The usable providers, with their keys from `env` or saved ones, and the unusable ones with the reason.
     pub(crate) fn providers(
         &self,
         env: &dyn Fn(&str) -> Option<String>,
@@ -109,7 +118,7 @@ impl Settings {
         let (mut usable, mut unusable) = (Vec::new(), Vec::new());
         for name in names {
             let Some(settings) = self.provider_settings.get(name) else { continue };
-            match settings.provider(name, env) {
+            match settings.provider(name, env, &self.saved_keys) {
                 Ok(provider) => usable.push(provider),
                 Err(why) => unusable.push((name.to_owned(), why)),
             }

@@ -80,16 +80,21 @@ pub(crate) fn repository_note(top: &Path) -> String {
     )
 }
 
-/// What to do if no model is available.
-pub(crate) fn without_model() -> Vec<String> {
-    vec![
-        "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or".into(),
-        "start a local server (Ollama, llama.cpp, LM Studio, vLLM): it is found automatically, or"
-            .into(),
-        "set model = \"provider/model\" in ~/.config/dunnock/config.toml (dunnock models list \
-         shows the choices)"
-            .into(),
-    ]
+/// What to do in the terminal app if no model is available.
+pub(crate) fn without_model(client: &ModelClient) -> Vec<String> {
+    let keyed: Vec<String> = client
+        .providers()
+        .iter()
+        .filter(|provider| provider.key.is_some())
+        .map(|provider| provider.name.clone())
+        .collect();
+    match keyed.is_empty() {
+        true => vec![
+            "choose a provider and a model: /login".into(),
+            "or start a local server (Ollama, llama.cpp, LM Studio, vLLM), then: /login".into(),
+        ],
+        false => vec![format!("there is a key for {}; choose a model: /login", keyed.join(", "))],
+    }
 }
 
 /// The user's custom commands: from their settings, and from the folder if it is trusted.
@@ -136,7 +141,7 @@ pub(crate) async fn models(client: &ModelClient) -> Vec<String> {
             continue;
         }
         let within = if far { Duration::from_secs(5) } else { Duration::from_millis(500) };
-        if let Ok(models) = client.models(provider, within).await {
+        if let Ok(models) = client.models(&provider, within).await {
             all.extend(models.into_iter().map(|model| format!("{}/{model}", provider.name)));
         }
     }

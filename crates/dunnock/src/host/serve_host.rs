@@ -6,16 +6,18 @@ use crate::compose::{self, Composed};
 use crate::config::settings::{Settings, Value};
 use crate::config::{load, paths};
 use crate::files;
-use crate::host::environment;
 use crate::host::tui_host::STEPS;
+use crate::host::{environment, login_host};
+use crate::login::{self, Choice, KeyState, Login};
 use crate::view::output;
 use dunnock_core::State;
 use dunnock_engine::{FileLocks, Ports};
-use dunnock_model::{ModelClient, Prompts, Service, service_offers};
+use dunnock_model::{ModelClient, Prompts, Service, TryError, service_offers};
 use dunnock_ports::{BoxFuture, Store};
 use dunnock_proto::{Config, ConfigPatch, Hash, Isolation, Mode, Price, Rule, Sandbox, SessionId};
 use dunnock_serve::{
-    Change, Changes, CustomCommand, Host, Once, Point, Refusal, Start, UndoPreview,
+    Change, Changes, CustomCommand, Host, Once, Point, ProviderKey, ProviderRow, Refusal,
+    SetUpError, Start, UndoPreview,
 };
 use dunnock_store::Memory;
 use std::collections::HashMap;
@@ -107,7 +109,7 @@ impl ServeHost {
                 Ok(()) => (Some(model), Vec::new()),
                 Err(why) => (None, vec![why]),
             },
-            Err(_) => (None, environment::without_model()),
+            Err(_) => (None, vec![compose::without_model(&work.client)]),
         };
         let level =
             if settings.sandbox.value == Sandbox::Off { Isolation::D } else { work.ports.level };
@@ -183,6 +185,44 @@ impl ServeHost {
         SessionHistory::of(self.work(Path::new(&folder))?, session.clone()).await
     }
 
+    /// Sets up a model with the user's own settings, whatever the folder.
+    fn login(&self) -> anyhow::Result<Login> {
+        Login::new(self.flags.clone())
+    }
+
+    async fn login_rows(&self) -> anyhow::Result<Vec<ProviderRow>> {
+        let login = self.login()?;
+        let row = |choice: Choice| ProviderRow {
+            warning: login.provider(&choice.name).ok().as_ref().and_then(login::unencrypted),
+            key: match choice.key {
+                KeyState::Variable(_) => ProviderKey::Variable,
+                KeyState::Saved => ProviderKey::Saved,
+                KeyState::Missing => ProviderKey::Missing,
+                KeyState::NotNeeded => ProviderKey::NotNeeded,
+            },
+            name: choice.name,
+            about: choice.about,
+            address: choice.address,
+        };
+        Ok(login.choices().await?.into_iter().map(row).collect())
+    }
+
+    /// Uses the keys that are saved now, for sessions that are open, too.
+    fn reload_keys(&self) -> anyhow::Result<()> {
+        self.base.reload_keys(&mut load::settings(None, false, self.flags.clone())?);
+        let settings = self.of(&self.workspace)?;
+        let (providers, unusable) = settings.providers(&paths::text_var);
+        self.service.replace_providers(providers, unusable);
+        let others: Vec<(PathBuf, Composed)> = {
+            let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+            others.iter().map(|(folder, (_, work))| (folder.clone(), work.clone())).collect()
+        };
+        for (folder, work) in others {
+            work.reload_keys(&mut self.of(&folder)?);
+        }
+        Ok(())
+    }
+
     fn one_call(&self) -> anyhow::Result<Once> {
         let settings = self.of(&self.workspace)?;
         if settings.budget_day.value.is_some() {
@@ -196,9 +236,7 @@ impl ServeHost {
         let (base, runtime) = (composed.ports, composed.runtime);
         let model = settings.model.value.clone();
         let model = model.or_else(|| compose::model_by_key(&mut settings.clone()));
-        let model = model.ok_or_else(|| {
-            anyhow::anyhow!("no model is configured; {}", environment::without_model().join("; "))
-        })?;
+        let model = model.ok_or_else(|| anyhow::anyhow!(compose::without_model(&self.service)))?;
         self.service.knows(&model).map_err(|why| anyhow::anyhow!(why))?;
         let place = tempfile::Builder::new().prefix("once").rand_bytes(8).tempdir_in(&runtime)?;
         let ports = Ports {
@@ -225,6 +263,10 @@ impl ServeHost {
         };
         Ok(Once { ports, workspace: folder, config, holds: Box::new(place) })
     }
+}
+
+fn set_up_error(error: TryError) -> SetUpError {
+    SetUpError { error: error.words, needs_key: error.needs_key }
 }
 
 /// Changes to the user's rules since the session received them: new deny rules are added and
@@ -285,6 +327,49 @@ impl Host for ServeHost {
 
     fn models(&self) -> BoxFuture<'_, Vec<String>> {
         Box::pin(async { environment::models(&self.base.client).await })
+    }
+
+    fn providers(&self) -> BoxFuture<'_, Result<Vec<ProviderRow>, Refusal>> {
+        Box::pin(async { self.login_rows().await.map_err(conflict) })
+    }
+
+    fn provider_models<'a>(
+        &'a self,
+        provider: &'a str,
+        key: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Result<Vec<String>, SetUpError>, Refusal>> {
+        Box::pin(async move {
+            let login = self.login().map_err(conflict)?;
+            let listed = async {
+                let provider = login_host::provider_with(&login, provider, key)?;
+                login.models_to_choose(&provider).await
+            };
+            Ok(listed.await.map_err(set_up_error))
+        })
+    }
+
+    fn use_model<'a>(
+        &'a self,
+        provider: &'a str,
+        key: Option<&'a str>,
+        model: &'a str,
+    ) -> BoxFuture<'a, Result<Result<(), SetUpError>, Refusal>> {
+        Box::pin(async move {
+            let login = self.login().map_err(conflict)?;
+            let tried = async {
+                let provider = login_host::provider_with(&login, provider, key)?;
+                login.try_model(&provider, model).await?;
+                Ok(provider)
+            };
+            match tried.await {
+                Ok(provider) => {
+                    login.save(&provider, model).map_err(conflict)?;
+                    self.reload_keys().map_err(conflict)?;
+                    Ok(Ok(()))
+                }
+                Err(error) => Ok(Err(set_up_error(error))),
+            }
+        })
     }
 
     fn price(&self, workspace: &str, model: &str) -> Result<Option<Price>, Refusal> {

@@ -8,14 +8,14 @@ use crate::compose::{self, Composed};
 use crate::config::settings::Settings;
 use crate::config::{paths, rules};
 use crate::files;
-use crate::host::environment;
+use crate::host::{environment, login_host};
 use crate::view::output;
 use dunnock_core::{State, fold_record};
 use dunnock_engine::{Connection, FirstPrompt, create_with_prompt, fork, load};
 use dunnock_proto::{
     Command, CommandRequest, ConfigPatch, Frame, Isolation, Mode, RewindTo, Seq, SessionId,
 };
-use dunnock_tui::{HostEvent, HostRequest, Welcome};
+use dunnock_tui::{HostEvent, HostRequest, LoginEvent, LoginRequest, Welcome};
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 
@@ -53,6 +53,8 @@ pub(crate) struct TuiHost {
     model: Option<String>,
     current: Option<Current>,
     shell: Option<tokio::task::JoinHandle<()>>,
+    /// The current step of setting up a model.
+    login: Option<tokio::task::JoinHandle<()>>,
     /// The last event when the session was opened; up to it, events are already folded into the
     /// state.
     upto: Seq,
@@ -81,6 +83,7 @@ impl TuiHost {
             model: None,
             current: None,
             shell: None,
+            login: None,
             upto: 0,
         }
     }
@@ -117,6 +120,10 @@ impl TuiHost {
         self.tell(HostEvent::Welcome(self.welcome.clone())).await;
         if !self.tell.is_closed() {
             self.begin(&open, first).await?;
+            if self.model.is_none() && self.current.is_none() && self.settings.model.value.is_none()
+            {
+                self.tell(HostEvent::Login(LoginEvent::Needed)).await;
+            }
         }
         loop {
             let frame = async {
@@ -186,7 +193,7 @@ impl TuiHost {
                 self.model = Some(one.clone());
             }
             [] if self.welcome.missing.is_empty() => {
-                self.welcome.missing.extend(environment::without_model())
+                self.welcome.missing.extend(environment::without_model(&open.client))
             }
             [] => {}
             several => {
@@ -195,7 +202,7 @@ impl TuiHost {
                 self.welcome
                     .found
                     .push(format!("{} models on this machine: {names} …", several.len()));
-                self.welcome.missing.push("choose one: /model".into());
+                self.welcome.missing.push("choose one: /login, or /model for now".into());
             }
         }
         Ok(())
@@ -270,8 +277,8 @@ impl TuiHost {
         }
         let Some(model) = self.model.clone() else {
             anyhow::bail!(
-                "no model is selected yet. /model lists the available models; {}",
-                environment::without_model().join("; ")
+                "no model is selected yet. /login sets one up; /model lists those that \
+                           are available"
             );
         };
         if dunnock_tools::holds_a_key(text) {
@@ -552,10 +559,37 @@ impl TuiHost {
                     tell,
                 )));
             }
+            HostRequest::Login(request) => self.log_in(open, request).await?,
             HostRequest::StopShell => {
                 self.stop_shell().await;
                 self.tell(HostEvent::ShellEnded("stopped".into())).await;
             }
+        }
+        Ok(())
+    }
+
+    /// A step of setting up a model. A new one ends the one before.
+    async fn log_in(&mut self, open: &Composed, request: LoginRequest) -> anyhow::Result<()> {
+        if let Some(before) = self.login.take() {
+            before.abort();
+        }
+        let LoginRequest::Save { attempt, provider, key, model } = request else {
+            let (tell, settings) = (self.tell.clone(), self.settings.clone());
+            self.login = Some(tokio::spawn(async move {
+                if let Some(event) = login_host::answer(settings, request).await {
+                    let _ = tell.send(HostEvent::Login(event)).await;
+                }
+            }));
+            return Ok(());
+        };
+        let saved = login_host::save(&self.settings, &provider, key.as_ref(), &model);
+        let result = saved.map_err(|error| format!("{error:#}"));
+        let is_saved = result.is_ok();
+        self.tell(HostEvent::Login(LoginEvent::Saved { attempt, result })).await;
+        if is_saved {
+            open.reload_keys(&mut self.settings);
+            self.welcome.missing.clear();
+            self.switch(open, format!("{provider}/{model}")).await?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ mod contract;
 mod doors;
 mod load;
 mod many;
+mod providers;
 
 use crate::Home;
 use dunnock_testkit::model::Say;
