@@ -181,6 +181,14 @@ export interface ImageUpload {
   data: string;
 }
 
+/** A provider whose models to list. */
+export interface ListProviderModels {
+  /** Its key, if it has none yet. */
+  key?: string | null;
+  /** The provider's name. */
+  provider: string;
+}
+
 /** Login with a code or a password. */
 export type Login = {
   code: string;
@@ -194,6 +202,14 @@ export interface Me {
   link: number;
   /** The server's version. */
   version: string;
+}
+
+/** Whether the model is used from now on. */
+export interface ModelInUse {
+  /** Why it is not used. */
+  error?: SetUpError | null;
+  /** As `provider/model`; absent if it did not answer, and nothing was saved. */
+  model?: string | null;
 }
 
 /** Models that can be used. */
@@ -289,6 +305,38 @@ export interface Point {
   title: string;
 }
 
+/** The state of a provider's key. */
+export type ProviderKey = "missing" | "saved" | "variable" | "not_needed";
+
+/** The models of a provider. */
+export interface ProviderModels {
+  /** Why they cannot be listed. */
+  error?: SetUpError | null;
+  /** Without the provider, with the one to suggest first; empty if they cannot be listed. */
+  models: (string)[];
+}
+
+/** A provider that a model can be set up with. */
+export interface ProviderRow {
+  /** What it is. */
+  about: string;
+  /** Where its key is sent. */
+  address: string;
+  /** The state of its key. */
+  key: ProviderKey;
+  /** As in `provider/model`. */
+  name: string;
+  /** What to know before a key is typed. */
+  warning?: string | null;
+}
+
+/** The providers to choose from. */
+export interface Providers {
+  /** Whether a key may be sent over this connection. */
+  accepts_keys: boolean;
+  providers: (ProviderRow)[];
+}
+
 /** A session in a list. */
 export interface Row {
   /** RFC 3339, UTC. */
@@ -363,6 +411,14 @@ export interface SetRule {
   rule: Rule;
 }
 
+/** Why a key or a model cannot be used. */
+export interface SetUpError {
+  /** What happened. */
+  error: string;
+  /** Whether another key may help. */
+  needs_key: boolean;
+}
+
 /** A stored image. */
 export interface StoredImage {
   /** The hash by which a prompt refers to it. */
@@ -389,6 +445,16 @@ export interface UndoPreview {
   summary: (string)[];
   /** The target for the `rewind` command. */
   to: RewindTo;
+}
+
+/** The model to use from now on. */
+export interface UseModel {
+  /** Its key, if it has none yet. It is saved if the model answers. */
+  key?: string | null;
+  /** The model, without the provider. */
+  model: string;
+  /** The provider's name. */
+  provider: string;
 }
 
 /** A session and some of its events. */

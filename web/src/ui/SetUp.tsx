@@ -115,7 +115,7 @@ export function SetUp({ done }: { done: () => void }) {
     <section className={styles.setUp} aria-labelledby="set-up">
       <h2 id="set-up">Set up a model</h2>
       {provider ? (
-        <form onSubmit={submit}>
+        <form className={styles.form} onSubmit={submit}>
           <p>
             <b>{visible(provider.name)}</b>{' '}
             <span className="faint">{visible(provider.address)}</span>
@@ -209,8 +209,8 @@ function Key(props: {
         />
       </label>
       <p className="faint">
-        It is sent only to {visible(provider.address)} and saved in a file that only you can read. No
-        command or tool of a model can access it.
+        It is sent only to {visible(provider.address)} and saved in a file that only you can read.
+        No command or tool of a model can access it.
       </p>
       {provider.warning ? <p className={styles.warning}>{visible(provider.warning)}</p> : null}
     </>

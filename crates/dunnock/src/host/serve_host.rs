@@ -109,7 +109,9 @@ impl ServeHost {
                 Ok(()) => (Some(model), Vec::new()),
                 Err(why) => (None, vec![why]),
             },
-            Err(_) => (None, vec![compose::without_model(&work.client)]),
+            Err(error) if settings.model.value.is_some() => (None, vec![format!("{error:#}")]),
+            // The page itself leads through it.
+            Err(_) => (None, vec!["to set up a model in a terminal: dunnock login".into()]),
         };
         let level =
             if settings.sandbox.value == Sandbox::Off { Isolation::D } else { work.ports.level };
