@@ -147,16 +147,16 @@ async fn a_project_cannot_send_a_saved_key_elsewhere() {
     let mut command = home.command(&["run", "hello"]);
     command.env("DUNNOCK_PROVIDERS__SCRIPT__BASE_URL", alias);
     let by_alias = crate::ran(command).await;
-    for ran in [by_project, by_variable, by_alias] {
-        assert!(ran.err.contains("it is not sent to http://"), "{}", ran.err);
-        assert!(!ran.err.contains(SAVED));
-    }
     let asked = elsewhere.asked();
     assert_eq!(asked.len(), 3, "the requests did go there");
     for got in &asked {
         let all = format!("{:?} {:?} {}", got.headers, got.body, got.path);
         assert!(!all.contains(SAVED), "the key was sent elsewhere: {all}");
         assert_eq!(got.header("authorization"), None);
+    }
+    for ran in [by_project, by_variable, by_alias] {
+        assert!(ran.err.contains("it is not sent to http://"), "{}", ran.err);
+        assert!(!ran.err.contains(SAVED));
     }
     // A new login in that folder is for the user's own address, too.
     let ran = with_input(&home, &["login", "script", "--model", "scripted"], SAVED).await;

@@ -56,7 +56,7 @@ export function SetUp({ done }: { done: () => void }) {
 
   const find = (from: ProviderRow, typed: string) =>
     run(
-      `Asking ${from.address} for its models`,
+      `Waiting for the models of ${from.address}`,
       (signal) => api.providerModels({ provider: from.name, key: typed || null }, signal),
       (answer) => {
         if (answer.error) return fail(from, answer.error);

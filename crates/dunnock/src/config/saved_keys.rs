@@ -33,12 +33,12 @@ struct SavedKey {
 #[serde(deny_unknown_fields)]
 struct KeyFile {
     #[serde(default)]
-    key: Vec<Entry>,
+    key: Vec<KeyEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct KeyEntry {
     provider: String,
     base_url: String,
     key: String,
@@ -126,11 +126,11 @@ pub(crate) fn load() -> anyhow::Result<SavedKeys> {
 }
 
 fn load_from(folder: &Path) -> anyhow::Result<SavedKeys> {
-    if !is_own(folder, Kind::Folder)? {
+    if !is_own(folder, Expected::Folder)? {
         return Ok(SavedKeys::default());
     }
     let path = folder.join("keys.toml");
-    if !is_own(&path, Kind::File)? {
+    if !is_own(&path, Expected::File)? {
         return Ok(SavedKeys::default());
     }
     let mut text = String::new();
@@ -146,8 +146,8 @@ fn load_from(folder: &Path) -> anyhow::Result<SavedKeys> {
             path.display()
         );
     };
-    let saved = |entry: Entry| {
-        let Entry { provider, base_url, key } = entry;
+    let saved = |entry: KeyEntry| {
+        let KeyEntry { provider, base_url, key } = entry;
         Some(SavedKey { provider, base_url, key: checked(&key).ok()? })
     };
     Ok(SavedKeys(file.key.into_iter().filter_map(saved).collect()))
@@ -167,7 +167,7 @@ fn open(path: &Path) -> std::io::Result<std::fs::File> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Expected {
     Folder,
     File,
 }
@@ -176,7 +176,7 @@ enum Kind {
 ///
 /// # Errors
 /// If it is a link or something else, or belongs to another user.
-fn is_own(path: &Path, kind: Kind) -> anyhow::Result<bool> {
+fn is_own(path: &Path, kind: Expected) -> anyhow::Result<bool> {
     let shown = path.display();
     let about = match path.symlink_metadata() {
         Ok(about) => about,
@@ -188,11 +188,11 @@ fn is_own(path: &Path, kind: Kind) -> anyhow::Result<bool> {
         bail!("{shown} is a link, so no saved key is used. {again}");
     }
     let fits = match kind {
-        Kind::Folder => about.is_dir(),
-        Kind::File => about.is_file(),
+        Expected::Folder => about.is_dir(),
+        Expected::File => about.is_file(),
     };
     if !fits {
-        let what = if kind == Kind::Folder { "a folder" } else { "a plain file" };
+        let what = if kind == Expected::Folder { "a folder" } else { "a plain file" };
         bail!("{shown} is not {what}, so no saved key is used. {again}");
     }
     #[cfg(unix)]
@@ -202,7 +202,7 @@ fn is_own(path: &Path, kind: Kind) -> anyhow::Result<bool> {
             bail!("{shown} belongs to another user, so no saved key is used. {again}");
         }
         if about.mode() & 0o077 != 0 {
-            let mode = if kind == Kind::Folder { 0o700 } else { 0o600 };
+            let mode = if kind == Expected::Folder { 0o700 } else { 0o600 };
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
                 .with_context(|| format!("{shown} cannot be made private"))?;
         }
@@ -213,10 +213,10 @@ fn is_own(path: &Path, kind: Kind) -> anyhow::Result<bool> {
 /// Changes the saved keys; no other process changes them meanwhile.
 fn change<T>(change: impl FnOnce(&mut Vec<SavedKey>) -> T) -> anyhow::Result<T> {
     let folder = folder()?;
-    if !is_own(&folder, Kind::Folder)? {
+    if !is_own(&folder, Expected::Folder)? {
         dunnock_private::create_folder(&folder)
             .with_context(|| format!("{} cannot be created", folder.display()))?;
-        is_own(&folder, Kind::Folder)?;
+        is_own(&folder, Expected::Folder)?;
     }
     let lock = dunnock_private::open_append(&folder.join("lock"))
         .with_context(|| format!("{} cannot be written", folder.display()))?;
