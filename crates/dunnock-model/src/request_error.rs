@@ -201,6 +201,7 @@ impl RequestError {
             Err(_) => String::from_utf8_lossy(body).into_owned(),
         };
         let text = clean(provider, &text);
+        let text = text.trim_end().trim_end_matches('.'); // our own sentence goes on after it
         let said = if text.is_empty() { String::new() } else { format!(": {text}") };
         let low = text.to_lowercase();
         let name = &provider.name;

@@ -183,8 +183,9 @@ impl Program {
                 let short_path = context
                     .approved()
                     .is_some_and(|layout| layout.shortens_path(context.root.path()));
-                let level = Some(context.level);
-                watch = Watch { guards: boxed.guards, level, short_path, history: None };
+                let (level, network) = (Some(context.level), context.access.network);
+                watch =
+                    Watch { guards: boxed.guards, level, network, short_path, history: None };
                 spec = Some(boxed.spec);
                 repositories = Some(boxed.repositories);
             }
@@ -244,6 +245,9 @@ pub(crate) struct Watch {
     /// Its sandbox level, if it was sandboxed.
     #[cfg(target_os = "linux")]
     level: Option<dunnock_proto::Isolation>,
+    /// It had access to the network.
+    #[cfg(target_os = "linux")]
+    network: bool,
     /// Its `PATH` lacks folders of the workspace.
     #[cfg(target_os = "linux")]
     short_path: bool,
@@ -324,7 +328,7 @@ impl Watch {
                      \"tools-only\" only to its build folders), $TMPDIR and their caches, and not to \
                      .git/config, hooks and similar files]"
                 )),
-                Some(_) if seen(&lost) => said.push(
+                Some(_) if !self.network && seen(&lost) => said.push(
                     "[sandbox: without \"network\": true, a command has at most a private loopback; \
                      call again with it to ask the person for network access]"
                         .into(),

@@ -605,7 +605,12 @@ fn differs(pack: &mut Pack, changes: &Changes, mut left: u64) -> io::Result<Vec<
             _ => Ok(None),
         };
         let own = |node: &Option<Node>| matches!(node, Some(Node::Left { why: NameOnly::Own, .. }));
-        if own(&change.before) || own(&change.after) {
+        // Build output that git ignores: nobody asked for it.
+        let built = |node: &Option<Node>| {
+            matches!(node, Some(Node::Left { why: NameOnly::Build, .. }) | None)
+        };
+        let unasked = built(&change.before) && built(&change.after);
+        if unasked || own(&change.before) || own(&change.after) {
             continue;
         }
         let how =

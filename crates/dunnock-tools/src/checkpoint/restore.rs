@@ -376,6 +376,8 @@ pub(crate) struct Plan {
     pub(crate) kept: Vec<PathBuf>,
     /// Exists now and is not saved: if it were removed, it could not be restored.
     pub(crate) large: Vec<PathBuf>,
+    /// Build folders that git ignores and that did not exist then: they stay, without a note.
+    built: Vec<PathBuf>,
     /// Was not saved then, so it cannot be restored.
     pub(crate) lost: Vec<PathBuf>,
     /// Removed without being saved, because what it replaced is restored.
@@ -402,6 +404,7 @@ pub(crate) fn plan(all: Changes, ours: &Changes, theirs: &Changes, force: bool) 
         match (&change.before, &change.after) {
             (before, after) if own(before) || own(after) => {}
             _ if inside => {}
+            (Some(Node::Left { why: NameOnly::Build, .. }), None) => plan.built.push(path),
             (_, Some(Node::Left { .. })) if meant => {
                 plan.partial = true;
                 plan.lost.push(path);
@@ -440,7 +443,8 @@ pub(crate) fn plan(all: Changes, ours: &Changes, theirs: &Changes, force: bool) 
 impl Plan {
     /// A folder stays if something in it does.
     fn spare_folders(&mut self) {
-        let stays: Vec<PathBuf> = self.kept.iter().chain(&self.large).cloned().collect();
+        let stays = self.kept.iter().chain(&self.large).chain(&self.built);
+        let stays: Vec<PathBuf> = stays.cloned().collect();
         let folder = |node: &Option<Node>| matches!(node, Some(Node::Folder { .. }));
         self.changes.retain(|path, change| {
             let goes = folder(&change.before) && !folder(&change.after);
