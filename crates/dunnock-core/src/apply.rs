@@ -132,6 +132,7 @@ pub fn apply(s: &mut State, event: &Event) {
             if let Some(call) = s.call_mut(e.call) {
                 call.stage = Stage::Started(e.owner);
                 call.recovery = e.recovery;
+                call.answered = None;
             }
         }
         Event::Finished(e) => s.finished(e),
@@ -409,6 +410,11 @@ impl State {
         self.version = self.seq;
         let Some(at) = self.questions.iter().position(|q| q.id == e.question) else { return };
         let question = self.questions.remove(at);
+        if let Some(asked) = question.kind.approval()
+            && let Some(call) = self.calls.iter_mut().find(|call| call.id == asked.call)
+        {
+            call.answered = Some((question.id, question.hash));
+        }
         match (question.kind.as_ref(), &e.answer) {
             (QuestionKind::Limit { .. }, Answer::Yes) => self.steps_left = self.config.max_steps,
             (QuestionKind::Budget, Answer::Yes) => {

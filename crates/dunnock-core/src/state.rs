@@ -110,6 +110,8 @@ pub struct Call {
     pub edited: Option<Arc<str>>,
     /// Hash of the tool and arguments that were allowed.
     pub allowed: Option<Hash>,
+    /// The question that the person answered about it, and its hash; gone once the call starts.
+    pub answered: Option<(QuestionId, Hash)>,
     /// How commands were isolated when it was allowed.
     pub level: Option<Isolation>,
     /// What it was granted beyond the sandbox.
@@ -147,6 +149,7 @@ impl Call {
             stage: Stage::Asked,
             edited: None,
             allowed: None,
+            answered: None,
             level: None,
             access: Access::NOTHING,
             leaves_process: false,

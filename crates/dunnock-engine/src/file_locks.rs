@@ -87,6 +87,21 @@ impl FileLocks {
     }
 }
 
+/// Whether another process has the lock. Writes nothing, and never takes the lock that an owner
+/// takes: a shared one is enough to see it.
+fn is_locked(path: &Path) -> io::Result<bool> {
+    let lock = match File::open(path) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    match lock.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
 impl Ownership for FileLocks {
     fn claim<'a>(
         &'a self,
@@ -123,6 +138,13 @@ impl Ownership for FileLocks {
                 None => OwnerNote::holder(self.owner(session).await.as_ref()),
             }
         })
+    }
+
+    fn is_driven<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> BoxFuture<'a, Result<bool, OwnershipError>> {
+        Box::pin(async move { is_locked(&self.path(session, "lock")).map_err(unusable) })
     }
 
     fn forget<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {

@@ -1,7 +1,8 @@
 //! Everything a driver needs, chosen once: ports, clock, folders.
 
+use dunnock_core::Status;
 use dunnock_ports::{Checkpoints, Files, Model, Ownership, Store, Tools};
-use dunnock_proto::{At, Isolation, Owner};
+use dunnock_proto::{At, Isolation, Owner, SessionId};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -63,5 +64,15 @@ impl Ports {
     /// A fresh owner id for this process at this takeover.
     pub(crate) fn fresh_owner(&self) -> Owner {
         Owner(u128::from_le_bytes(self.clock.random()))
+    }
+
+    /// The status that people see, given the stored one: a session that is to work, but that no
+    /// process drives, is `paused`.
+    pub async fn shown_status(&self, session: &SessionId, stored: &str) -> String {
+        let working = Status::Working.to_string();
+        match stored == working && matches!(self.ownership.is_driven(session).await, Ok(false)) {
+            true => "paused".into(),
+            false => stored.into(),
+        }
     }
 }

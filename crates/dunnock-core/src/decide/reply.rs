@@ -2,10 +2,10 @@
 
 use super::Draft;
 use crate::policy;
-use crate::state::Call;
+use crate::state::{Call, Stage};
 use dunnock_proto::{
-    AllowedBy, Answer, EndReason, Granted, Hash, Outcome, QuestionId, QuestionKind, Refused,
-    Replied,
+    AllowedBy, Answer, CallId, EndReason, Granted, Hash, Outcome, QuestionId, QuestionKind,
+    Refused, Replied,
 };
 use std::sync::Arc;
 
@@ -18,7 +18,9 @@ impl Draft<'_> {
         answer: Answer,
         note: Option<String>,
     ) -> Result<(), Refused> {
-        let question = self.s.question(id).cloned().ok_or(Refused::NoQuestion)?;
+        let Some(question) = self.s.question(id).cloned() else {
+            return self.withdraw((id, shown_hash), &answer, note);
+        };
         if question.hash != shown_hash {
             return Err(Refused::Changed);
         }
@@ -66,11 +68,7 @@ impl Draft<'_> {
                     }
                     Answer::No => {
                         self.record(replied);
-                        let text = match &note {
-                            Some(note) => format!("the person declined this call: {note}"),
-                            None => "the person declined this call".into(),
-                        };
-                        self.finish(call.id, Outcome::Declined { note }, &text);
+                        self.decline(call.id, note);
                     }
                     Answer::Text { .. } => return Err(Refused::InvalidAnswer),
                 }
@@ -107,6 +105,30 @@ impl Draft<'_> {
                     return Err(Refused::InvalidAnswer);
                 }
             },
+        }
+        Ok(())
+    }
+
+    fn decline(&mut self, call: CallId, note: Option<String>) {
+        let text = match &note {
+            Some(note) => format!("the person declined this call: {note}"),
+            None => "the person declined this call".into(),
+        };
+        self.finish(call, Outcome::Declined { note }, &text);
+    }
+
+    /// A no after a yes: the call is declined, unless it has started.
+    fn withdraw(
+        &mut self,
+        answered: (QuestionId, Hash),
+        answer: &Answer,
+        note: Option<String>,
+    ) -> Result<(), Refused> {
+        let unbegun =
+            |call: &&Call| call.stage == Stage::Allowed && call.answered == Some(answered);
+        match self.s.calls.iter().find(unbegun).map(|call| call.id) {
+            Some(call) if *answer == Answer::No => self.decline(call, note),
+            Some(_) | None => return Err(Refused::NoQuestion),
         }
         Ok(())
     }
