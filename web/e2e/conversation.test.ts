@@ -178,7 +178,7 @@ test('always shows its rule first, then holds', async () => {
   await ready(page);
   await page.keyboard.press('a');
   await ask(page).getByText('Always allow:').waitFor();
-  expect(await ask(page).locator('.Question_more code').innerText()).toContain('touch');
+  expect(await ask(page).locator('.Question_more code').first().innerText()).toContain('touch');
   expect(existsSync(join(w.folder, 'one'))).toBe(false);
   // Escape goes back, and stops nothing.
   await page.keyboard.press('Escape');
@@ -194,7 +194,7 @@ test('always shows its rule first, then holds', async () => {
   expect(w.model.requests).toHaveLength(3);
 });
 
-test('always in every session can be listed and taken back', async () => {
+test('always in this project can be listed and taken back', async () => {
   await world([shell('touch one'), say('It is made.')], { config: 'approve = "ask"' });
   const page = await w.page();
   await send(page, 'Make a file');
@@ -213,7 +213,7 @@ test('always in every session can be listed and taken back', async () => {
   await send(page, '/rules');
   const dialog = page.getByRole('dialog');
   await dialog.getByText('touch').first().waitFor();
-  // For every session, and then for this one.
+  // For the project, and then for this session.
   await dialog.getByRole('button', { name: 'Revoke' }).first().click();
   await dialog.getByText('No rules yet').waitFor();
   expect((await w.run('rules')).stdout).not.toContain('touch');

@@ -280,6 +280,8 @@ export interface OverviewRow {
   more?: Activity | null;
   /** Number of events so far. */
   seq: number;
+  /** The same for people: `paused` if it would work, but no process drives it. */
+  shown_status: string;
   /** `working`, `waiting`, `done`, `failed`, `stopped` or `limit`. */
   state: string;
   /** A given title, or the first line of the first prompt. */
@@ -346,6 +348,8 @@ export interface Row {
   id: SessionId;
   /** Number of events so far. */
   seq: number;
+  /** The same for people: `paused` if it would work, but no process drives it. */
+  shown_status: string;
   /** `working`, `waiting`, `done`, `failed`, `stopped` or `limit`. */
   state: string;
   /** A given title, or the first line of the first prompt. */
@@ -366,12 +370,17 @@ export interface Rows {
 export interface RuleRow {
   /** Whether it allows or denies. */
   allow: boolean;
+  /** Where it applies, for people: "in all projects", "in ~/webshop". */
+  place: string;
+  /** The only folder in which it applies, with the folders in it; absent if it applies in all. */
+  project?: string | null;
+  /** The rule itself. */
   rule: Rule;
   /** A description. */
   words: string;
 }
 
-/** The saved rules, which apply to every session. */
+/** The saved rules. */
 export interface Rules {
   rules: (RuleRow)[];
 }
@@ -408,6 +417,9 @@ export interface SetRule {
   active: boolean;
   /** Whether the rule allows or denies. Only rules that allow can be added here. */
   allow: boolean;
+  /** The only folder in which it applies, with the folders in it; if left out, it applies in all. */
+  project?: string | null;
+  /** The rule itself. */
   rule: Rule;
 }
 
@@ -474,6 +486,8 @@ export interface View {
   questions: (OpenQuestion)[];
   /** Number of events so far. */
   seq: number;
+  /** The same for people: `paused` if it would work, but no process drives it. */
+  shown_status: string;
   /** `working`, `waiting`, `done`, `failed`, `stopped` or `limit`. */
   state: string;
   /** A given title, or the first line of the first prompt. */

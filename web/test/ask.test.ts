@@ -170,7 +170,8 @@ describe('keys', () => {
     expect(key(early, 'choose', 'n', true)).toEqual({ answer: 'no' });
   });
   test('always grants only after its rule was shown', () => {
-    expect(key(q, 'always', 'Enter', true)).toEqual({ everywhere: RULE });
+    expect(key(q, 'always', 'Enter', true)).toEqual({ saves: RULE, scope: 'project' });
+    expect(key(q, 'always', 'g', true)).toEqual({ saves: RULE, scope: 'all' });
     expect(key(q, 'always', 's', true)).toEqual({ answer: { always: { rule: RULE } } });
     expect(key(q, 'always', 'Escape', true)).toEqual({ stage: 'choose' });
     // A letter that was meant for something else grants nothing.

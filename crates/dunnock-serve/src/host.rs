@@ -7,7 +7,7 @@ use dunnock_proto::{
     Config, ConfigPatch, Isolation, Mode, Price, RewindTo, Rule, Scope, Seq, SessionId,
 };
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Why a request cannot be fulfilled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,10 +70,10 @@ pub trait Host: Send + Sync {
     fn is_picture(&self, bytes: &[u8]) -> bool;
     /// What undoing the last task would do.
     fn undo<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<UndoPreview, Refusal>>;
-    /// The saved rules, each with a description and whether it allows (true) or denies.
-    fn rules(&self) -> Result<Vec<(Rule, String, bool)>, Refusal>;
+    /// The saved rules.
+    fn rules(&self) -> Result<Vec<RuleRow>, Refusal>;
     /// Saves a rule that allows something, or removes a saved rule of either kind.
-    fn rule(&self, rule: &Rule, allows: bool, holds: bool) -> Result<(), Refusal>;
+    fn rule(&self, set: &SetRule) -> Result<(), Refusal>;
     /// The text with anything that looks like a key removed.
     fn redacted(&self, text: &str) -> String;
     /// Ports, folder and settings for one call of the stateless service; nothing of it is stored.
@@ -212,4 +212,35 @@ pub struct CustomCommand {
     pub description: String,
     /// The prompt that is sent; `$ARGS` stands for the text after the command.
     pub text: String,
+}
+
+/// A saved rule.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RuleRow {
+    /// The rule itself.
+    pub rule: Rule,
+    /// A description.
+    pub words: String,
+    /// Where it applies, for people: "in all projects", "in ~/webshop".
+    pub place: String,
+    /// The only folder in which it applies, with the folders in it; absent if it applies in all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Whether it allows or denies.
+    pub allow: bool,
+}
+
+/// A rule to add or remove.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetRule {
+    /// The rule itself.
+    pub rule: Rule,
+    /// Whether the rule allows or denies. Only rules that allow can be added here.
+    pub allow: bool,
+    /// True adds the rule, false removes it.
+    pub active: bool,
+    /// The only folder in which it applies, with the folders in it; if left out, it applies in all.
+    #[serde(default)]
+    pub project: Option<String>,
 }

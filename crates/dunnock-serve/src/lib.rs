@@ -38,8 +38,8 @@ mod strict;
 pub use agent::{AgentAnswer, AgentRequest, HistoryEntry};
 pub use assets::has_web_app;
 pub use host::{
-    Change, Changes, CustomCommand, Host, Once, Point, ProviderKey, ProviderRow, Refusal,
-    SetUpError, Start, UndoPreview,
+    Change, Changes, CustomCommand, Host, Once, Point, ProviderKey, ProviderRow, Refusal, RuleRow,
+    SetRule, SetUpError, Start, UndoPreview,
 };
 pub use keys::{Keys, Password};
 pub use net::{Server, serve};

@@ -193,7 +193,7 @@ impl App {
         let more = tokio::task::spawn_blocking(more).await;
         let more =
             more.map_err(|e| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
-        let known = CachedRow { row: self.row(row.clone(), None), more, used };
+        let known = CachedRow { row: self.row(row.clone(), None).await, more, used };
         self.briefs.put(&row.id, known.clone());
         Ok(known)
     }
@@ -227,9 +227,9 @@ impl App {
             }
             let here = self.pool.drives(&row.id);
             let (row, more) = match known {
-                Some(known) if fresh => (known.row, Some(known.more)),
-                Some(known) => (self.row(row, None), Some(known.more)),
-                None => (self.row(row, None), None),
+                Some(known) if fresh => (self.shown(known.row).await, Some(known.more)),
+                Some(known) => (self.row(row, None).await, Some(known.more)),
+                None => (self.row(row, None).await, None),
             };
             sessions.push(OverviewRow { row, more, here });
         }

@@ -231,7 +231,7 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         path: "/api/rules",
-        about: "The saved rules, which apply to every session.",
+        about: "The saved rules, of all projects.",
         good: (200, Some(of::<rules::Rules>)),
         bad: &[CLASH],
         handler: || get(rules::rules),
@@ -240,8 +240,8 @@ pub(crate) const ROUTES: &[Route] = &[
     Route {
         method: "POST",
         path: "/api/rules",
-        about: "Saves a rule that allows something in every session, or removes a saved rule.",
-        body: Some(of::<rules::SetRule>),
+        about: "Saves a rule that allows something, or removes a saved rule.",
+        body: Some(of::<crate::host::SetRule>),
         good: (200, Some(of::<rules::Rules>)),
         bad: &[MALFORMED, CLASH],
         handler: || post(rules::set_rule),

@@ -45,6 +45,8 @@ pub(crate) struct Row {
     workspace: String,
     /// `working`, `waiting`, `done`, `failed`, `stopped` or `limit`.
     state: String,
+    /// The same for people: `paused` if it would work, but no process drives it.
+    shown_status: String,
     /// RFC 3339, UTC.
     created: String,
     /// RFC 3339, UTC.
@@ -64,6 +66,7 @@ impl Row {
             title,
             id: row.id,
             workspace: row.workspace,
+            shown_status: row.status.clone(),
             state: row.status,
             created: time(row.created),
             updated: time(row.updated),
@@ -220,9 +223,18 @@ fn within<T: PartialOrd + std::fmt::Debug>(
 }
 
 impl App {
-    pub(crate) fn row(&self, row: Listed, excerpt: Option<String>) -> Row {
+    pub(crate) async fn row(&self, row: Listed, excerpt: Option<String>) -> Row {
         let title = self.host.redacted(&row.title);
-        Row::of(row, title, excerpt)
+        self.shown(Row::of(row, title, excerpt)).await
+    }
+
+    /// The row with its status as it is now: whether a process drives a session is not stored.
+    pub(crate) async fn shown(&self, row: Row) -> Row {
+        let status = match self.pool.ports(&row.workspace) {
+            Ok(ports) => ports.shown_status(&row.id, &row.state).await,
+            Err(_) => row.state.clone(),
+        };
+        Row { shown_status: status, ..row }
     }
 
     /// How many events a session has.
@@ -277,8 +289,9 @@ impl App {
             .listed(id)
             .await?
             .ok_or_else(|| ApiError::missing(format_args!("session {id}")))?;
-        let mut row = self.row(listed, None);
+        let mut row = self.row(listed, None).await;
         (row.seq, row.version, row.state) = (state.seq, state.version, state.status().to_string());
+        let row = self.shown(row).await;
         let model = state.config.model.clone();
         let questions = state.questions.iter().map(|q| asks(&state, q)).collect();
         Ok(View { row, model, questions, events: facts, more })
@@ -357,7 +370,11 @@ pub(crate) async fn list(
     let sessions = match words {
         None => {
             let rows = log.list(query.workspace.as_deref(), limit).await?;
-            rows.into_iter().map(|row| app.row(row, None)).collect()
+            let mut shown = Vec::new();
+            for row in rows {
+                shown.push(app.row(row, None).await);
+            }
+            shown
         }
         Some(words) => {
             log.index(None).await?;
@@ -370,9 +387,9 @@ pub(crate) async fn list(
                 let listed = listed.filter(|row| {
                     query.workspace.as_ref().is_none_or(|only| *only == row.workspace)
                 });
-                rows.extend(
-                    listed.map(|row| app.row(row, Some(app.host.redacted(&found.excerpt)))),
-                );
+                if let Some(row) = listed {
+                    rows.push(app.row(row, Some(app.host.redacted(&found.excerpt))).await);
+                }
             }
             rows
         }

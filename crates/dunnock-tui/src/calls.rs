@@ -1,13 +1,15 @@
 //! Renders tool calls: one line each, an edit with its changed lines, a command with the end of its
 //! output.
 
-use crate::code::{Highlighter, diff_tone};
+use crate::diff::{self, DiffPainter, DiffRow};
 use crate::text::{Line, Span, Style, Tone, one_line, visible, without_sequences};
 use crate::words::{arguments, first_line, gist, short, shown_arguments, took, view};
 use dunnock_proto::{CallPart, Change, Finished, Form, Outcome, VerifyArgs, count};
 
 /// Lines of output shown below a command that succeeded.
 const OUTPUT: usize = 5;
+/// The key that shows a whole output.
+const PAGER: &str = ": ctrl-o";
 /// Lines of a change shown below an edit.
 const CHANGE: usize = 12;
 
@@ -24,17 +26,21 @@ pub fn title(part: &CallPart, harness: bool) -> String {
     if verb.is_empty() { what } else { format!("{verb} {what}").trim_end().to_owned() }
 }
 
-/// What an edit changes, taken from its arguments: lines prefixed with their sign. Empty for other
-/// calls.
+/// What an edit changes, taken from its arguments. Empty for other calls.
 #[must_use]
-pub fn change(part: &CallPart) -> Vec<String> {
+pub fn change(part: &CallPart) -> Vec<DiffRow> {
     let Some((args, view)) = arguments(part).zip(view(&part.tool)) else { return Vec::new() };
     let mut change = Vec::new();
     for Change { sign, argument } in view.change {
         let text = args.get(*argument).and_then(|v| v.as_str()).unwrap_or_default();
-        let frame = |l: &str| l.starts_with("*** Begin") || l.starts_with("*** End");
-        let lines = text.lines().filter(|line| !sign.is_empty() || !frame(line));
-        change.extend(lines.map(|line| format!("{sign}{line}")));
+        match sign.chars().next() {
+            Some(sign) => change.extend(text.lines().map(|line| DiffRow::Line {
+                sign,
+                number: None,
+                text: line.to_owned(),
+            })),
+            None => change.extend(diff::rows(text)),
+        }
     }
     change
 }
@@ -44,25 +50,9 @@ fn is_command(part: &CallPart) -> bool {
     view(&part.tool).is_some_and(|view| view.command)
 }
 
-/// A coloured line of a change. It keeps its sign, so that it can be read without colour.
-#[must_use]
-pub fn change_line(line: &str, painter: &mut Highlighter) -> Line {
-    let (sign, rest) = line.split_at(line.chars().next().map_or(0, char::len_utf8));
-    match sign {
-        "+" | "-" => Line::of(line, diff_tone(line)),
-        " " => {
-            let mut out = Line::of(" ", Tone::Text);
-            out.0.extend(painter.line(rest).0);
-            out
-        }
-        _ => Line::of(line, diff_tone(line)),
-    }
-}
-
 /// How much an edit changes: `+3 -1`.
-fn size(change: &[String]) -> Line {
-    let with = |sign: char| change.iter().filter(|line| line.starts_with(sign)).count();
-    let (added, removed) = (with('+'), with('-'));
+fn size(change: &[DiffRow]) -> Line {
+    let (added, removed) = diff::size(change);
     let mut line = Line::empty();
     if added > 0 {
         line = line.and(&format!("+{added}"), Tone::Added);
@@ -87,12 +77,18 @@ pub fn sign(outcome: &Outcome) -> (&'static str, Tone) {
     }
 }
 
-/// The lines of a finished call.
+/// The lines of a finished call. `diff` is what an edit changed, if it is known.
 #[must_use]
-pub fn ended(part: &CallPart, harness: bool, end: &Finished, columns: usize) -> Vec<Line> {
+pub fn ended(
+    part: &CallPart,
+    harness: bool,
+    end: &Finished,
+    diff: Option<&str>,
+    columns: usize,
+) -> Vec<Line> {
     let (mark, tone) = sign(&end.outcome);
     let is_command = harness || is_command(part);
-    let changed = change(part);
+    let changed = diff.map(diff::rows).unwrap_or_else(|| change(part));
     let mut right = match &end.outcome {
         Outcome::Done if harness => Line::of("passed", Tone::Good),
         Outcome::Done if !changed.is_empty() => size(&changed),
@@ -118,15 +114,15 @@ pub fn ended(part: &CallPart, harness: bool, end: &Finished, columns: usize) -> 
             lines.extend(change_rows(part, &changed, CHANGE, columns))
         }
         Outcome::Done | Outcome::Interrupted if is_command => {
-            lines.extend(output(&end.shown, OUTPUT, columns))
+            lines.extend(output(&end.shown, OUTPUT, columns, PAGER))
         }
         Outcome::Done | Outcome::NotRun | Outcome::Interrupted => {}
         // Errors get more lines, because people need to read them.
-        Outcome::Failed => lines.extend(output(&end.shown, 4 * OUTPUT, columns)),
+        Outcome::Failed => lines.extend(output(&end.shown, 4 * OUTPUT, columns, PAGER)),
         Outcome::Declined { note } => lines.extend(note.iter().flat_map(|note| {
             Line::of(&format!("note: {note}"), Tone::Quiet).wrap(columns, "      ", "      ")
         })),
-        Outcome::Unknown => lines.extend(output(&end.shown, OUTPUT, columns)),
+        Outcome::Unknown => lines.extend(output(&end.shown, OUTPUT, columns, PAGER)),
     }
     lines
 }
@@ -150,34 +146,39 @@ fn result(part: &CallPart, end: &Finished) -> String {
     }
 }
 
-/// At most `most` lines of a change, indented below their call.
+/// At most `most` lines of a change, indented below their call. The heading of a file is left out if
+/// the call is about that file alone.
 #[must_use]
-pub fn change_rows(part: &CallPart, change: &[String], most: usize, columns: usize) -> Vec<Line> {
-    let path = gist(part);
-    let ending = path.rsplit('.').next().unwrap_or_default();
-    let mut painter = Highlighter::new(ending);
+pub fn change_rows(part: &CallPart, change: &[DiffRow], most: usize, columns: usize) -> Vec<Line> {
+    let mut painter = DiffPainter::new(&gist(part));
+    let is_file = |row: &&DiffRow| matches!(row, DiffRow::File { .. });
+    let one = change.iter().filter(is_file).count() < 2;
+    let shown: Vec<&DiffRow> = change
+        .iter()
+        .filter(|row| !(matches!(row, DiffRow::Part(_)) || one && is_file(row)))
+        .collect();
     let mut rows: Vec<Line> = Vec::new();
-    for line in change.iter().take(most) {
-        rows.push(
-            change_line(line, &mut painter).after(&Span::new("      ", Tone::Text)).cut(columns),
-        );
+    for row in shown.iter().take(most) {
+        let indent = if is_file(row) { "      " } else { "   " };
+        rows.push(painter.line(row).after(&Span::new(indent, Tone::Text)).cut(columns));
     }
-    let more = change.len().saturating_sub(most);
+    let more = shown.len().saturating_sub(most);
     if more > 0 {
-        rows.push(Line::of(&format!("      … {} more: /diff", count(more, "line")), Tone::Quiet));
+        rows.push(Line::of(&format!("      … {}: ctrl-o", count(more, "more line")), Tone::Quiet));
     }
     rows
 }
 
-/// The last `most` lines of an output.
+/// The last `most` lines of an output. `all` says how to see those before them.
 #[must_use]
-pub fn output(text: &str, most: usize, columns: usize) -> Vec<Line> {
+pub fn output(text: &str, most: usize, columns: usize, all: &str) -> Vec<Line> {
     let text = without_sequences(text);
     let lines: Vec<&str> = text.trim_end().lines().filter(|l| *l != "(no output)").collect();
     let hidden = lines.len().saturating_sub(most);
     let mut rows = Vec::new();
     if hidden > 0 {
-        rows.push(Line::of(&format!("      … {}", count(hidden, "earlier line")), Tone::Quiet));
+        let hidden = count(hidden, "earlier line");
+        rows.push(Line::of(&format!("      … {hidden}{all}"), Tone::Quiet));
     }
     rows.extend(
         lines
@@ -213,11 +214,19 @@ pub fn exact(part: &CallPart, columns: usize) -> Vec<Line> {
             Some(key) => out.extend(rows(&format!("{key}: {value}"), Tone::Quiet.into())),
         }
     }
-    let mut painter = Highlighter::new("");
-    for line in &changed {
-        out.extend(change_line(&folded(line), &mut painter).fold(columns, "", ""));
-    }
+    let shown: Vec<DiffRow> = changed.into_iter().map(folded_row).collect();
+    out.extend(diff::folded(&shown, &gist(part), columns));
     out
+}
+
+/// Long runs of blanks are replaced by their count in a change as well.
+fn folded_row(row: DiffRow) -> DiffRow {
+    match row {
+        DiffRow::File { verb, path } => DiffRow::File { verb, path: folded(&path) },
+        DiffRow::Part(text) => DiffRow::Part(folded(&text)),
+        DiffRow::Other(text) => DiffRow::Other(folded(&text)),
+        DiffRow::Line { sign, number, text } => DiffRow::Line { sign, number, text: folded(&text) },
+    }
 }
 
 /// Whether the title or the lines of an edit already show this argument.
@@ -357,7 +366,7 @@ mod tests {
             ),
             40,
         ));
-        assert_eq!(rows, ["edit a.rs", "all: true", "-x", "+y", "+z"]);
+        assert_eq!(rows, ["edit a.rs", "all: true", "      -x", "      +y", "      +z"]);
     }
 
     #[test]

@@ -18,8 +18,8 @@ const THOUGHT: &str = "The failing case adds one month to 31 January, so the day
 const FIRST: &str = "The clamp is missing in `add_months`. I'll fix it and run the tests.";
 const LAST: &str = "`add_months` now stays on the **last day** of a shorter month.\n\n| case | \
                     before | now |\n|---|---|---|\n| 31 Jan + 1 month | panic | 28 Feb |\n| 31 \
-                    Mar + 1 month | panic | 30 Apr |\n\nThis was the tour: nothing was sent or \
-                    changed. To start for real, type a task.\n";
+                    Mar + 1 month | panic | 30 Apr |\n";
+const END: &str = "This was the tour: nothing was sent or changed. To start for real, type a task.";
 
 /// Starts playing the tour.
 pub(crate) fn play() -> mpsc::Receiver<HostEvent> {
@@ -31,6 +31,7 @@ pub(crate) fn play() -> mpsc::Receiver<HostEvent> {
                 return;
             }
         }
+        let _ = send.send(HostEvent::Text(vec![END.into()])).await;
         // The tour stays on the screen; a real session starts empty.
         let _ = send.send(HostEvent::Closed).await;
     });

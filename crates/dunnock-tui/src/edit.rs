@@ -117,6 +117,20 @@ impl Field {
         out
     }
 
+    /// The text with a label for each paste, and without images.
+    #[must_use]
+    pub fn labelled(&self) -> String {
+        let mut out = String::with_capacity(self.text.len());
+        for c in self.text.chars() {
+            match self.chip(c) {
+                Some((n, chip @ Chip::Text(_))) => out.push_str(&chip.label(n)),
+                Some((_, Chip::Picture(_))) => {}
+                None => out.push(c),
+            }
+        }
+        out
+    }
+
     /// The images that are still in the field.
     #[must_use]
     pub fn pictures(&self) -> Vec<String> {

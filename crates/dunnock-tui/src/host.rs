@@ -4,7 +4,8 @@
 //! whichever process drives it. The rest is what an interface needs and a session does not know:
 //! other sessions, files, models, rules.
 
-use dunnock_proto::{CommandRequest, Frame, Rule, Scope, Seq, SessionId};
+use crate::pager::CallText;
+use dunnock_proto::{CallId, CommandRequest, Frame, Rule, Scope, Seq, SessionId};
 use std::fmt;
 
 /// What the app asks of its host.
@@ -59,12 +60,16 @@ pub enum HostRequest {
     Undo,
     /// Show what the session changed.
     Diff,
+    /// Load the whole output, or the diff, of a call that has ended.
+    CallText(CallId),
+    /// Show what the next request consists of.
+    Context,
     /// Show tokens and cost.
     Cost,
-    /// Show the rules that apply in every session.
+    /// Show the saved rules.
     Rules,
-    /// Save a rule for every session.
-    Grant(Rule),
+    /// Save a rule.
+    Grant(Rule, RuleScope),
     /// Export the session to a file.
     Export,
     /// Read an image from the clipboard.
@@ -75,6 +80,15 @@ pub enum HostRequest {
     StopShell,
     /// A step of setting up a model.
     Login(LoginRequest),
+}
+
+/// Where a saved rule applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleScope {
+    /// In the folder of the session, and in the folders in it.
+    Project,
+    /// In all folders.
+    AllProjects,
 }
 
 /// What was detected when the app started.
@@ -177,6 +191,12 @@ pub enum HostEvent {
     Text(Vec<String>),
     /// A unified diff to show.
     Diff(String),
+    /// The diff of a call whose end follows.
+    CallDiff(CallId, String),
+    /// The text of a call for the pager, or why it cannot be shown.
+    CallText(CallId, Result<CallText, String>),
+    /// The git branch has changed.
+    Branch(Option<String>),
     /// A request failed, for this reason.
     Wrong(String),
     /// A first prompt could not be sent; its text returns to the input field.

@@ -30,14 +30,27 @@ pub(crate) fn on_host_event(s: &mut State, event: HostEvent, now: u64, effects: 
             s.welcome = Some(welcome);
         }
         HostEvent::Own(own) => s.own = own,
+        HostEvent::Branch(branch) => {
+            if let Some(welcome) = &mut s.welcome {
+                welcome.branch = branch;
+            }
+        }
+        HostEvent::CallDiff(call, diff) => s.session.add_diff(call, diff),
+        HostEvent::CallText(call, text) => {
+            if let Some(pager) = &mut s.pager {
+                pager.loaded(call, text);
+            }
+        }
         HostEvent::Opened { id, upto, resumed, draft } => {
             end_welcome(s);
             // A draft belongs to the session in which it was typed.
             if s.session.id.is_some() {
                 s.field.clear();
             }
-            (s.switching, s.files) = (false, None);
+            (s.switching, s.files, s.pager) = (false, None, None);
+            let labels = std::mem::take(&mut s.session.labels);
             s.session = Session::of(id);
+            s.session.labels = labels;
             s.panel = None;
             s.demo = false;
             s.beginning = false;
@@ -62,7 +75,7 @@ pub(crate) fn on_host_event(s: &mut State, event: HostEvent, now: u64, effects: 
             s.panel = None;
             s.beginning = false;
             s.demo = false;
-            (s.switching, s.files) = (false, None);
+            (s.switching, s.files, s.pager) = (false, None, None);
             for (text, pictures) in std::mem::take(&mut s.unsent) {
                 prompt(s, text, pictures, effects);
             }
@@ -104,11 +117,12 @@ pub(crate) fn on_host_event(s: &mut State, event: HostEvent, now: u64, effects: 
         HostEvent::Diff(diff) => {
             end_welcome(s);
             s.out.push(Line::empty());
-            let mut painter = crate::code::Highlighter::new("diff");
-            s.out
-                .extend(diff.lines().map(|line| {
-                    painter.line(line).after(&Span::new(" ", Tone::Text)).cut(columns)
-                }));
+            let mut painter = crate::diff::DiffPainter::new("");
+            let rows = crate::diff::rows(&diff);
+            s.out.extend(
+                rows.iter()
+                    .map(|row| painter.line(row).after(&Span::new(" ", Tone::Text)).cut(columns)),
+            );
         }
         HostEvent::Wrong(why) => {
             s.switching = false;
@@ -140,7 +154,7 @@ pub(crate) fn on_host_event(s: &mut State, event: HostEvent, now: u64, effects: 
                 let left = Line::of(" ! ", Style::of(Tone::User).bold())
                     .and(&first_line(&shell.command), Tone::User);
                 s.out.push(left.beside(Line::of(&how, Tone::Quiet), columns));
-                s.out.extend(crate::calls::output(&shell.text, 200, columns));
+                s.out.extend(crate::calls::output(&shell.text, 200, columns, ""));
             }
         }
         // Do not interrupt someone who is typing.
@@ -199,8 +213,8 @@ fn on_frame(s: &mut State, frame: Frame, now: u64, effects: &mut Vec<Effect>) {
         Frame::Partial(partial) => s.session.partial(&partial, columns, &mut s.out),
         Frame::Accepted { id, .. } => {
             s.sent.remove(&id);
-            if let Some(rule) = s.granting.remove(&id) {
-                effects.push(Effect::Ask(HostRequest::Grant(rule)));
+            if let Some((rule, scope)) = s.granting.remove(&id) {
+                effects.push(Effect::Ask(HostRequest::Grant(rule, scope)));
             }
         }
         Frame::Refused { id, reason: why, .. } => {

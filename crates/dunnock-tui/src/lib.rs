@@ -12,6 +12,7 @@ mod calls;
 mod code;
 mod commands_table;
 mod demo;
+mod diff;
 mod edit;
 mod fuzzy;
 mod history;
@@ -23,6 +24,7 @@ mod languages_table;
 mod lines;
 mod login;
 mod markdown;
+mod pager;
 mod paint;
 mod panel;
 mod pick;
@@ -66,11 +68,12 @@ pub fn page() -> String {
 pub use commands_table::{COMMANDS, Slash};
 pub use host::{
     HostEvent, HostRequest, LoginEvent, LoginFault, LoginKey, LoginProvider, LoginRequest, Own,
-    RewindPoint, SessionRow, TypedKey, Welcome,
+    RewindPoint, RuleScope, SessionRow, TypedKey, Welcome,
 };
 pub use keep::Keep;
 pub use keys_table::{KEYS, KeyHelp, Place};
 pub use login::Login;
+pub use pager::CallText;
 pub use paint::ScreenPainter;
 pub use panel::GUARD;
 pub use plain::run as run_plain;

@@ -7,7 +7,7 @@ use dunnock_proto::count;
 pub(crate) fn thoughts(text: &str, columns: usize) -> Vec<Line> {
     let style = Style { italic: true, ..Style::of(Tone::Quiet) };
     let lines = text.trim().lines().filter(|line| !line.trim().is_empty());
-    lines.flat_map(|line| Line::of(line.trim_end(), style).wrap(columns, "   ", "   ")).collect()
+    lines.flat_map(|line| Line::prose(line.trim_end(), style).wrap(columns, "   ", "   ")).collect()
 }
 
 pub(crate) fn indented(line: Line) -> Line {
@@ -23,7 +23,7 @@ pub fn said_by_person(text: &str, columns: usize) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for (n, line) in text.lines().enumerate() {
         let first = if n == 0 { " > " } else { "   " };
-        lines.extend(Line::of(line, style).wrap(columns, first, "   "));
+        lines.extend(Line::prose(line, style).wrap(columns, first, "   "));
         if lines.len() > MOST {
             break;
         }

@@ -140,7 +140,10 @@ impl Renderer {
     }
 
     fn push(&mut self, text: &str, style: Style) {
-        let mut span = Span::new(text, style);
+        let mut span = match style.tone {
+            Tone::Code => Span::new(text, style), // it may be a command
+            _ => Span::prose(text, style),
+        };
         if let Some((place, _)) = self.link.last() {
             span = span.to(place);
         }
@@ -343,9 +346,7 @@ fn table_rows(table: &Table, columns: usize) -> Vec<Line> {
                 let mut cell =
                     cells.get(at).and_then(|lines| lines.get(y)).cloned().unwrap_or_default();
                 if n == 0 {
-                    cell = Line(
-                        cell.0.into_iter().map(|s| Span::new(s.text(), s.style().bold())).collect(),
-                    );
+                    cell = Line(cell.0.into_iter().map(|s| s.bold()).collect());
                 }
                 let free = wide.saturating_sub(cell.width());
                 let (left, right) = match table.sides.get(at) {
@@ -375,7 +376,7 @@ fn as_list(table: &Table, columns: usize) -> Vec<Line> {
     let mut out = Vec::new();
     for row in rows {
         for (name, cell) in head.iter().zip(row) {
-            let mut line = Line::of(&format!("{}: ", name.plain()), Style::default().bold());
+            let mut line = Line::prose(&format!("{}: ", name.plain()), Style::default().bold());
             line.0.extend(cell.0.clone());
             out.extend(line.wrap(columns, "", "  "));
         }

@@ -7,6 +7,7 @@
 
 use crate::calls;
 use crate::edit::Field;
+use crate::host::RuleScope;
 use crate::session::{Question, Session};
 use crate::text::{Line, Span, Style, Tone};
 use crossterm::event::KeyCode;
@@ -60,8 +61,8 @@ pub enum Outcome {
     Stays,
     /// The question is answered.
     Answer(Answer, Option<String>),
-    /// Approve, and save this rule for every session.
-    Everywhere(Rule),
+    /// Approve, and save this rule.
+    Saves(Rule, RuleScope),
     /// Show this hint.
     Hint(&'static str),
     /// Show the next question (1) or the previous one (-1).
@@ -114,9 +115,9 @@ impl Panel {
         }
     }
 
-    /// Records how far the question was read, given its rows and how many fit. Explanations and
-    /// rules do not count.
-    pub fn measure(&mut self, rows: usize, room: usize) {
+    /// Records how far the question was read, given its rows, how many of them at its end are the
+    /// same for every call, and how many fit. Explanations and rules do not count.
+    pub fn measure(&mut self, rows: usize, standard: usize, room: usize) {
         self.offset = self.offset.min(rows.saturating_sub(room));
         if matches!(self.stage, Stage::Explain | Stage::Always) {
             return;
@@ -128,7 +129,7 @@ impl Panel {
         if self.offset <= self.seen {
             self.seen = self.seen.max(self.offset + room);
         }
-        self.read = self.seen >= rows;
+        self.read = self.seen >= rows.saturating_sub(standard);
     }
 
     /// Call this when the question was hidden or has grown: it must be read again, and keys are
@@ -150,7 +151,7 @@ impl Panel {
     pub fn is_answer(&self, question: &Question, key: char) -> bool {
         match (&self.stage, &question.kind) {
             (Stage::Note(_) | Stage::Words(_), _) => false,
-            (Stage::Always, _) => key == 's',
+            (Stage::Always, _) => matches!(key, 's' | 'g'),
             (Stage::Choose | Stage::Explain, QuestionKind::Person { choices, .. }) => {
                 let digit = key.to_digit(10).and_then(|n| usize::try_from(n).ok());
                 key == 't' || digit.is_some_and(|n| (1..=choices.len()).contains(&n))
@@ -173,7 +174,8 @@ impl Panel {
                     return Outcome::Stays;
                 };
                 return match code {
-                    KeyCode::Enter => Outcome::Everywhere(rule.clone()),
+                    KeyCode::Enter => Outcome::Saves(rule.clone(), RuleScope::Project),
+                    KeyCode::Char('g') => Outcome::Saves(rule.clone(), RuleScope::AllProjects),
                     KeyCode::Char('s') => {
                         Outcome::Answer(Answer::Always { rule: rule.clone() }, None)
                     }
@@ -344,14 +346,10 @@ pub fn facts(session: &Session, question: &Question, columns: usize) -> Vec<Line
     let args = call.map(|c| c.part.args.to_string()).unwrap_or_default();
     odd.extend(calls::warnings(&args).into_iter().filter(|w| w.starts_with('“')));
     odd.dedup();
-    let undo = match session.config.checkpoints {
-        true => {
-            "files in this folder, with /undo; not git history, ignored files or anything elsewhere"
-        }
-        false => "not possible: this session saves no checkpoints",
-    };
     rows.push(("folder", session.workspace.clone()));
-    rows.push(("undo", undo.into()));
+    if !session.config.checkpoints {
+        rows.push(("undo", "not possible: this session saves no checkpoints".into()));
+    }
     // Limited, so that many warnings cannot push the rest away.
     let more = odd.len().saturating_sub(CAREFUL);
     odd.truncate(CAREFUL);
@@ -371,12 +369,29 @@ pub fn facts(session: &Session, question: &Question, columns: usize) -> Vec<Line
     let mut last = "";
     for (name, value) in rows {
         let label = if name == last { "" } else { name };
-        let mut line = Line::of(&format!("{label:<8} "), Tone::Quiet);
-        line.0.push(Span::new(&value, Tone::Text));
-        lines.extend(line.wrap(columns, "", "         "));
+        lines.extend(fact(label, &value, columns));
         last = name;
     }
+    lines.extend(standard_facts(session, question, columns));
     lines
+}
+
+fn fact(label: &str, value: &str, columns: usize) -> Vec<Line> {
+    let mut line = Line::of(&format!("{label:<8} "), Tone::Quiet);
+    line.0.push(Span::new(value, Tone::Text));
+    line.wrap(columns, "", "         ")
+}
+
+/// The last rows, which are the same for every call of the session: nobody has to read them again
+/// before each answer.
+#[must_use]
+pub fn standard_facts(session: &Session, question: &Question, columns: usize) -> Vec<Line> {
+    if question.kind.approval().is_none() || !session.config.checkpoints {
+        return Vec::new();
+    }
+    let undo =
+        "files in this folder, with /undo; not git history, ignored files or anything elsewhere";
+    fact("undo", undo, columns)
 }
 
 /// The keys that work now.
@@ -396,8 +411,9 @@ pub fn keys(panel: &Panel, question: &Question, columns: usize) -> Vec<Line> {
             (Stage::Words(_), _) => vec![("enter", label(view.yes))],
             (Stage::Always, _) => {
                 vec![
-                    ("enter", "in every session".into()),
-                    ("s", "only in this one".into()),
+                    ("enter", "in this project".into()),
+                    ("g", "in all projects".into()),
+                    ("s", "in this session only".into()),
                     ("esc", "back".into()),
                 ]
             }
@@ -434,6 +450,18 @@ pub fn keys(panel: &Panel, question: &Question, columns: usize) -> Vec<Line> {
         }
     }
     rows.into_iter().flat_map(|row| row.wrap(columns, "", "")).collect()
+}
+
+/// The rule that "always" would create, and where it would apply.
+#[must_use]
+pub fn rule_rows(session: &Session, rule: &Rule, columns: usize) -> Vec<Line> {
+    let mut lines = vec![Line::of("Always allow, without asking:", Tone::Quiet)];
+    lines.extend(Line::of(&rule.words(), Style::of(Tone::Warn).bold()).wrap(columns, "  ", "  "));
+    lines.push(Line::of("This project:", Tone::Quiet));
+    let project = format!("{} and the folders in it", session.workspace);
+    lines.extend(Line::of(&project, Tone::Text).wrap(columns, "  ", "  "));
+    lines.extend(Line::of(RULE, Tone::Quiet).wrap(columns, "", ""));
+    lines
 }
 
 /// The full explanation of a call.

@@ -174,7 +174,7 @@ impl Plain {
         match (&p.stage, q.rule()) {
             (Stage::Explain, _) => lines.extend(panel::explain(session, q, WIDE)),
             (Stage::Always, Some(rule)) => {
-                lines.push(Line::of(&format!("Always allow: {}", rule.words()), Tone::Text));
+                lines.extend(panel::rule_rows(session, rule, WIDE));
             }
             _ => {
                 lines.extend(panel::body(session, q, WIDE));

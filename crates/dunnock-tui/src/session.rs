@@ -5,6 +5,7 @@
 use crate::calls;
 use crate::lines::{indented, note, said_by_person, thoughts};
 use crate::markdown::render;
+use crate::pager::PastCall;
 use crate::stream::Stream;
 use crate::text::{Line, Style, Tone};
 use crate::words::{about, cents, first_line, so_far, usd};
@@ -13,11 +14,13 @@ use dunnock_proto::{
     Finished, Hash, Isolation, Outcome, Part, Partial, PlanStep, Proof, QuestionId, QuestionKind,
     Record, Rule, Sandbox, Seq, SessionId, Step, Usage, VerifyArgs, count,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Bytes of a running command's output that are kept, to show its last lines.
 const TAIL: usize = 4 << 10;
+/// The most ended calls that the pager offers.
+const PAST_CALLS: usize = 200;
 /// The most lines of reasoning that go to the scrollback.
 const THOUGHTS: usize = 40;
 
@@ -31,6 +34,8 @@ pub struct Call {
     pub part: Arc<CallPart>,
     /// A check that Dunnock runs, not the model.
     pub harness: bool,
+    /// It may run.
+    pub allowed: bool,
     /// When it started, by this process's clock.
     pub began: Option<u64>,
     /// It was approved to run outside the sandbox.
@@ -130,10 +135,16 @@ pub struct Session {
     pub stopping: bool,
     /// The latest notice about why the model is silent.
     pub said: String,
+    /// How prompts with long pasted texts were shown when they were typed.
+    pub labels: BTreeMap<Arc<str>, Arc<str>>,
     /// First line of the last prompt.
     last_asked: String,
     all_steps: usize,
     calls: BTreeMap<CallId, Call>,
+    /// The last calls that ended, oldest first.
+    ended_calls: VecDeque<PastCall>,
+    /// Diffs of calls whose end has not arrived yet.
+    diffs: BTreeMap<CallId, String>,
     live: Option<Live>,
     run: Run,
     total: Usage,
@@ -150,6 +161,22 @@ impl Session {
     /// Running calls, oldest first.
     pub fn running(&self) -> impl Iterator<Item = &Call> {
         self.calls.values().filter(|call| call.began.is_some())
+    }
+    /// The last calls that ended, newest first.
+    #[must_use]
+    pub fn past_calls(&self) -> Vec<PastCall> {
+        self.ended_calls.iter().rev().cloned().collect()
+    }
+    /// What an edit changed; its end follows.
+    pub fn add_diff(&mut self, call: CallId, diff: String) {
+        self.diffs.insert(call, diff);
+    }
+    /// Calls that are to run and have not started, oldest first.
+    pub fn queued(&self) -> impl Iterator<Item = &Call> {
+        let asked = |id: &CallId| self.questions.iter().any(|q| q.kind.call() == Some(*id));
+        let waits =
+            move |(id, call): &(&CallId, &Call)| call.allowed && call.began.is_none() && !asked(id);
+        self.calls.iter().filter(waits).map(|(_, call)| call)
     }
     /// A call that has not finished.
     #[must_use]
@@ -356,6 +383,7 @@ impl Session {
             }
             Event::Allowed(e) => {
                 if let Some(call) = self.calls.get_mut(&e.call) {
+                    call.allowed = true;
                     call.unsandboxed = e.access.unsandboxed;
                 }
             }
@@ -457,6 +485,7 @@ impl Session {
         self.last_asked = first_line(text);
         self.answer.clear();
         self.questions.retain(|q| !matches!(q.kind, QuestionKind::Limit { .. }));
+        let text = self.labels.get(text).unwrap_or(text);
         let text: Arc<str> = match images {
             0 => text.clone(),
             n => format!("{text}\n[{}]", count(n, "picture")).into(),
@@ -481,7 +510,8 @@ impl Session {
 
     fn add_call(&mut self, id: CallId, part: Arc<CallPart>, harness: bool) {
         let (began, unsandboxed, tail, offset) = (None, false, String::new(), 0);
-        self.calls.insert(id, Call { part, harness, began, unsandboxed, tail, offset });
+        let call = Call { part, harness, allowed: false, began, unsandboxed, tail, offset };
+        self.calls.insert(id, call);
     }
 
     fn used(&mut self, usage: &Usage) {
@@ -557,6 +587,7 @@ impl Session {
 
     fn finished(&mut self, e: &Finished, columns: usize, out: &mut Vec<Line>) {
         self.questions.retain(|q| q.kind.call() != Some(e.call));
+        let diff = self.diffs.remove(&e.call);
         let Some(call) = self.calls.remove(&e.call) else { return };
         if let Some(check) = self.run.checks.iter_mut().find(|(id, ..)| *id == e.call) {
             check.2 = Some(e.outcome == Outcome::Done);
@@ -567,9 +598,14 @@ impl Session {
             return;
         }
         if e.diff.is_some() {
-            self.run.files.insert(crate::words::gist(&call.part));
+            self.run.files.extend(crate::words::changed_files(&call.part));
         }
-        out.extend(calls::ended(&call.part, call.harness, e, columns));
+        let title = first_line(&calls::title(&call.part, call.harness));
+        self.ended_calls.push_back(PastCall { id: e.call, title });
+        if self.ended_calls.len() > PAST_CALLS {
+            self.ended_calls.pop_front();
+        }
+        out.extend(calls::ended(&call.part, call.harness, e, diff.as_deref(), columns));
     }
 
     fn replied(

@@ -10,8 +10,12 @@ use crate::pick::{Pick, Row, Value};
 use crate::state::{Effect, State};
 use crate::text::{Line, Style, Tone};
 use crate::theme::{THEMES, Theme};
-use crate::update::{send, set_mode, switch, wrong};
+use crate::update::{prompt, send, set_mode, switch, wrong};
 use dunnock_proto::{Command, Mode};
+
+/// The task that adds a line to the folder's instructions.
+const REMEMBER: &str = "Add the text below to AGENTS.md at the root of the workspace, at the end and \
+                        as it stands, and change nothing else. Create the file if there is none.";
 
 const MODES: [Mode; 5] = [Mode::Read, Mode::Ask, Mode::Edits, Mode::Auto, Mode::All];
 
@@ -116,6 +120,12 @@ pub(crate) fn run(s: &mut State, text: &str, effects: &mut Vec<Effect>) {
             Err(_) => wrong(s, &format!("unknown step \"{rest}\"; use a step number")),
         },
         "compact" if needs(s) => send(s, Command::Compact, effects),
+        "context" if needs(s) => effects.push(ask(HostRequest::Context)),
+        "remember" if rest.is_empty() => {
+            s.hint = "say what to remember: /remember run the tests with make check".into();
+        }
+        // An ordinary task: the edit asks as every other does, and undo covers it.
+        "remember" => prompt(s, format!("{REMEMBER}\n\n{rest}"), Vec::new(), effects),
         "cost" if needs(s) => effects.push(ask(HostRequest::Cost)),
         "approvals" => approvals(s, rest, effects),
         "rules" => effects.push(ask(HostRequest::Rules)),

@@ -2,8 +2,9 @@
 
 use crate::edit::Field;
 use crate::history::History;
-use crate::host::{HostEvent, HostRequest, Own, Welcome};
+use crate::host::{HostEvent, HostRequest, Own, RuleScope, Welcome};
 use crate::login::Login;
+use crate::pager::Pager;
 use crate::panel::Panel;
 use crate::pick::Pick;
 use crate::session::Session;
@@ -134,6 +135,8 @@ pub struct State {
     pub pick: Option<Pick>,
     /// A model that is being set up.
     pub login: Login,
+    /// The whole output of a call.
+    pub pager: Option<Pager>,
     /// Finished lines, waiting to be written.
     pub out: Vec<Line>,
     /// A one-line hint, cleared by the next key.
@@ -150,10 +153,10 @@ pub struct State {
     pub beginning: bool,
     /// Whether another session is being opened or this one left. No commands are sent meanwhile.
     pub switching: bool,
-    /// Whether the next answer also saves a rule for every session.
-    pub everywhere: bool,
-    /// Rules to save for every session once their answer is accepted.
-    pub granting: BTreeMap<InputId, dunnock_proto::Rule>,
+    /// Where the rule applies that the next answer also saves.
+    pub saves: Option<RuleScope>,
+    /// Rules to save once their answer is accepted.
+    pub granting: BTreeMap<InputId, (dunnock_proto::Rule, RuleScope)>,
     /// Prompts sent but not yet accepted; refused ones return to the input field.
     pub sent: BTreeMap<InputId, String>,
     /// Prompts typed while a session was being created or opened, with their images.
@@ -194,6 +197,7 @@ impl State {
             focus: Focus::Field,
             pick: None,
             login: Login::default(),
+            pager: None,
             out: Vec::new(),
             hint: String::new(),
             own: Vec::new(),
@@ -202,7 +206,7 @@ impl State {
             mode: None,
             beginning: false,
             switching: false,
-            everywhere: false,
+            saves: None,
             granting: BTreeMap::new(),
             sent: BTreeMap::new(),
             unsent: Vec::new(),
@@ -242,6 +246,12 @@ impl State {
     #[must_use]
     pub fn needs_ticks(&self) -> bool {
         self.moves() || self.panel.as_ref().is_some_and(|panel| panel.pressed.is_some())
+    }
+
+    /// Whether something covers the question on the screen.
+    #[must_use]
+    pub fn covered(&self) -> bool {
+        self.pick.is_some() || self.pager.is_some() || self.login.is_open()
     }
 
     /// The open question on the screen.

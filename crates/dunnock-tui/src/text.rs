@@ -94,6 +94,12 @@ impl Span {
     pub fn new(text: &str, style: impl Into<Style>) -> Self {
         Self { text: one_line(text), style: style.into(), link: None }
     }
+    /// From prose: joiners stay where they join letters or emoji. Never for a text that people
+    /// decide on, such as a command or a path.
+    #[must_use]
+    pub fn prose(text: &str, style: impl Into<Style>) -> Self {
+        Self { text: prose_line(text), style: style.into(), link: None }
+    }
     /// Adds a link. Only web and mail addresses in printable ASCII are accepted.
     #[must_use]
     pub fn to(mut self, place: &str) -> Self {
@@ -102,6 +108,16 @@ impl Span {
             ["https://", "http://", "mailto:"].iter().any(|scheme| place.starts_with(scheme));
         self.link = (plain && known).then(|| place.to_owned());
         self
+    }
+    /// The same text in another tone.
+    #[must_use]
+    pub fn toned(self, tone: Tone) -> Self {
+        Self { style: Style { tone, ..self.style }, ..self }
+    }
+    /// The same text in bold.
+    #[must_use]
+    pub fn bold(self) -> Self {
+        Self { style: self.style.bold(), ..self }
     }
     /// Its text.
     #[must_use]
@@ -129,6 +145,11 @@ impl Line {
     #[must_use]
     pub fn of(text: &str, style: impl Into<Style>) -> Self {
         Self(vec![Span::new(text, style)])
+    }
+    /// A line of prose; see [`Span::prose`].
+    #[must_use]
+    pub fn prose(text: &str, style: impl Into<Style>) -> Self {
+        Self(vec![Span::prose(text, style)])
     }
     /// A line without spans.
     #[must_use]
@@ -383,6 +404,52 @@ pub fn one_line(text: &str) -> String {
     visible(text).replace('\n', " ").replace('\t', "    ")
 }
 
+/// Like [`one_line`], but joiners stay where they join: Persian, Hindi and other scripts cannot be
+/// read without them, and many emoji consist of several.
+fn prose_line(text: &str) -> String {
+    if !text.contains(['\u{200c}', '\u{200d}', '\u{fe0f}']) {
+        return one_line(text);
+    }
+    let all: Vec<char> = text.chars().collect();
+    let mut out = String::with_capacity(text.len());
+    for (n, c) in all.iter().enumerate() {
+        let before = n.checked_sub(1).and_then(|n| all.get(n)).copied().unwrap_or(' ');
+        let after = all.get(n + 1).copied().unwrap_or(' ');
+        let emoji =
+            |c: char| is_pictograph(c) || matches!(c, '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}');
+        let joins = match c {
+            '\u{200c}' => is_joining(before) && is_joining(after),
+            '\u{200d}' => {
+                (is_joining(before) && is_joining(after)) || (emoji(before) && is_pictograph(after))
+            }
+            '\u{fe0f}' => is_pictograph(before),
+            _ => false,
+        };
+        match joins {
+            true => out.push(*c),
+            false => out.push_str(&one_line(c.encode_utf8(&mut [0; 4]))),
+        }
+    }
+    out
+}
+
+/// Letters and marks of scripts in which joiners change how words are written.
+fn is_joining(c: char) -> bool {
+    let script = matches!(c,
+        '\u{620}'..='\u{8ff}' | '\u{900}'..='\u{dff}' | '\u{1000}'..='\u{109f}'
+        | '\u{1780}'..='\u{17ff}' | '\u{1820}'..='\u{18aa}' | '\u{a840}'..='\u{a877}'
+        | '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}');
+    script && !is_invisible(c)
+}
+
+/// Pictures that form sequences.
+fn is_pictograph(c: char) -> bool {
+    matches!(c,
+        '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}'
+        | '\u{2194}'..='\u{21aa}' | '\u{231a}'..='\u{23ff}' | '\u{25aa}'..='\u{27bf}'
+        | '\u{2934}'..='\u{2935}' | '\u{2b05}'..='\u{2b55}' | '\u{1f000}'..='\u{1faff}')
+}
+
 /// Unicode format characters: invisible, but they change how others are shown.
 fn is_invisible(c: char) -> bool {
     matches!(c,
@@ -462,6 +529,29 @@ mod tests {
             let c = char::from_u32(c).unwrap();
             let text = Span::new(&format!("a{c}b"), Tone::Text).text;
             assert!(text.chars().all(|c| !c.is_control() && !is_invisible(c)), "{text:?}");
+        }
+    }
+
+    /// UX-A11: Persian, Hindi and emoji could not be read.
+    #[test]
+    fn joiners_stay_in_prose_where_they_join_and_nowhere_else() {
+        let kept = [
+            "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{62f}",
+            "\u{915}\u{94d}\u{200d}\u{937}",
+            "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}",
+            "\u{2764}\u{fe0f}\u{200d}\u{1f525}",
+            "\u{1f469}\u{1f3fd}\u{200d}\u{1f4bb}",
+        ];
+        for text in kept {
+            assert_eq!(Span::prose(text, Tone::Text).text, text);
+            assert!(Span::new(text, Tone::Text).text.contains("\\u{"), "escaped elsewhere");
+        }
+        for text in ["r\u{200d}m", "r\u{200c}m", "a\u{fe0f}b", "\u{200d}x", "\u{645}\u{200c} x"] {
+            assert!(Span::prose(text, Tone::Text).text.contains("\\u{"), "{text:?}");
+        }
+        for c in ['\u{202e}', '\u{200b}', '\u{1b}', '\n'] {
+            let text = Span::prose(&format!("\u{2764}\u{fe0f}{c}b"), Tone::Text).text;
+            assert!(!text.contains(c), "{text:?}");
         }
     }
 

@@ -5,6 +5,7 @@ use crate::fuzzy;
 use crate::host::HostRequest;
 use crate::host_events::{give_back, on_host_event};
 use crate::lines::mode;
+use crate::pager::{Paged, Pager};
 use crate::panel::{self, Outcome, Panel, Pressed};
 use crate::pick::{Pick, Picked, Row, Value};
 use crate::session::Session;
@@ -27,19 +28,25 @@ const ROWS: usize = 8;
 /// Handles an input. `now` is this process's own clock, in milliseconds.
 pub fn update(s: &mut State, input: Input, now: u64) -> Vec<Effect> {
     let mut effects = Vec::new();
-    let listed = s.pick.is_some() || s.login.is_open();
+    let covered = s.covered();
     match input {
         Input::Key(key) if key.kind == KeyEventKind::Release => {}
         Input::Key(key) => on_key(s, key, now, &mut effects),
         Input::Paste(text) => paste(s, &text, now),
-        Input::Resize(columns, rows) => s.size = (columns, rows),
+        Input::Resize(columns, rows) => {
+            s.size = (columns, rows);
+            let (columns, rows) = view::pager_size(s);
+            if let Some(pager) = &mut s.pager {
+                pager.resize(columns, rows);
+            }
+        }
         Input::Focus(focused) => s.focused = focused,
         Input::Tick => {
             s.tick += 1;
             // Only a tick ends the wait: keys that came before it are handled first, so that a
             // terminal that stalls turns no message into an answer.
             let pressed = s.panel.as_ref().and_then(|panel| panel.pressed);
-            if !listed && pressed.is_some_and(|pressed| pressed.at <= now) {
+            if !covered && pressed.is_some_and(|pressed| pressed.at <= now) {
                 take_effect(s, now, &mut effects);
             }
         }
@@ -54,10 +61,8 @@ pub fn update(s: &mut State, input: Input, now: u64) -> Vec<Effect> {
     }
     refresh_menu(s, &mut effects);
     refresh_panel(s, now);
-    // A question hidden behind a list was not seen.
-    if let (true, None, Some(panel)) = (listed, &s.pick, &mut s.panel)
-        && !s.login.is_open()
-    {
+    // A question hidden behind a list or the pager was not seen.
+    if let (true, false, Some(panel)) = (covered, s.covered(), &mut s.panel) {
         panel.show_again(now);
         refresh_panel(s, now);
     }
@@ -94,12 +99,11 @@ pub(crate) fn send(s: &mut State, command: Command, effects: &mut Vec<Effect>) {
     if let Some(words) = words {
         s.sent.insert(id.clone(), words);
     }
-    if let Command::Reply { answer: Answer::Always { rule }, .. } = &command
-        && s.everywhere
+    if let (Command::Reply { answer: Answer::Always { rule }, .. }, Some(scope)) =
+        (&command, s.saves.take())
     {
-        s.granting.insert(id.clone(), rule.clone());
+        s.granting.insert(id.clone(), (rule.clone(), scope));
     }
-    s.everywhere = false;
     effects.push(Effect::Ask(HostRequest::Command(CommandRequest { id, expect: None, command })));
 }
 
@@ -113,11 +117,11 @@ fn on_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect>) {
         KeyCode::Char('c') if control => return ctrl_c(s, now, effects),
         KeyCode::Char('z') if control => return effects.push(Effect::Suspend),
         KeyCode::Char('l') if control => return effects.push(Effect::Redraw),
-        KeyCode::Char('d')
-            if control && s.field.is_empty() && s.pick.is_none() && !s.login.is_open() =>
-        {
+        KeyCode::Char('d') if control && s.field.is_empty() && !s.covered() => {
             return effects.push(Effect::Quit);
         }
+        _ if s.pager.is_some() => return pager_key(s, key, effects),
+        KeyCode::Char('o') if control && s.pick.is_none() => return open_pager(s, effects),
         KeyCode::BackTab => return next_mode(s, effects),
         _ => {}
     }
@@ -156,7 +160,7 @@ fn ctrl_c(s: &mut State, now: u64, effects: &mut Vec<Effect>) {
         return effects.push(Effect::Quit);
     }
     s.last_ctrl_c = Some(now);
-    if s.pick.take().is_some() {
+    if s.pager.take().is_some() || s.pick.take().is_some() {
     } else if s.login.is_open() {
         effects.push(Effect::Ask(HostRequest::Login(s.login.leave())));
     } else if s.session.working || s.session.compacting || s.shell.is_some() || s.demo {
@@ -327,8 +331,8 @@ fn answer_key(
             panel.stage = panel::Stage::Choose; // the typed text was sent
             reply(s, question, answer, note, effects);
         }
-        Outcome::Everywhere(rule) => {
-            s.everywhere = true;
+        Outcome::Saves(rule, scope) => {
+            s.saves = Some(scope);
             reply(s, question, Answer::Always { rule }, None, effects);
         }
         Outcome::Other(step) => {
@@ -352,6 +356,33 @@ fn reply(
     }
     let (id, hash) = (question.id, question.hash);
     send(s, Command::Reply { question: id, hash, answer, note }, effects);
+}
+
+/// Opens the pager on the newest call that has ended.
+fn open_pager(s: &mut State, effects: &mut Vec<Effect>) {
+    match Pager::open(s.session.past_calls(), view::pager_size(s)) {
+        Some((pager, call)) => {
+            s.pager = Some(pager);
+            effects.push(Effect::Ask(HostRequest::CallText(call)));
+        }
+        None => s.hint = "no call has ended yet".into(),
+    }
+}
+
+/// While the pager is open, every key is its own.
+fn pager_key(s: &mut State, key: KeyEvent, effects: &mut Vec<Effect>) {
+    let held = key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+    let Some(pager) = &mut s.pager else { return };
+    let outcome = match key.code {
+        KeyCode::Char('o') if key.modifiers.contains(KeyModifiers::CONTROL) => Paged::Closed,
+        _ if held => Paged::Stays,
+        code => pager.key(code),
+    };
+    match outcome {
+        Paged::Stays => {}
+        Paged::Load(call) => effects.push(Effect::Ask(HostRequest::CallText(call))),
+        Paged::Closed => s.pager = None,
+    }
 }
 
 fn pick_key(s: &mut State, code: KeyCode, effects: &mut Vec<Effect>) {
@@ -493,6 +524,9 @@ fn search_history(s: &mut State) {
 }
 
 fn paste(s: &mut State, text: &str, now: u64) {
+    if s.pager.is_some() {
+        return;
+    }
     if let Some(pick) = &mut s.pick {
         text.chars().filter(|c| !c.is_control()).for_each(|c| drop(pick.key(KeyCode::Char(c))));
         return;
@@ -529,16 +563,38 @@ fn paste(s: &mut State, text: &str, now: u64) {
 fn picture(text: &str) -> Option<String> {
     let path =
         text.trim().trim_matches(['\'', '"']).trim_start_matches("file://").replace("\\ ", " ");
+    (is_picture(&path) && path.starts_with('/') && !path.contains('\n')).then_some(path)
+}
+
+/// Pictures of the workspace that a prompt names with `@`.
+fn mentioned_pictures(s: &State, text: &str) -> Vec<String> {
+    let files = s.files.as_deref().unwrap_or_default();
+    let named = text.split_whitespace().filter_map(|word| word.strip_prefix('@'));
+    let named = named.filter(|name| is_picture(name) && files.iter().any(|file| file == name));
+    let mut found: Vec<String> = Vec::new();
+    for name in named {
+        if !found.iter().any(|known| known == name) {
+            found.push(name.to_owned());
+        }
+    }
+    found
+}
+
+fn is_picture(path: &str) -> bool {
     let ending = path.rsplit('.').next().unwrap_or_default().to_lowercase();
-    let known = matches!(ending.as_str(), "png" | "jpg" | "jpeg" | "gif" | "webp");
-    (known && path.starts_with('/') && !path.contains('\n')).then_some(path)
+    matches!(ending.as_str(), "png" | "jpg" | "jpeg" | "gif" | "webp")
 }
 
 /// Sends the text of the input field, or runs it as a command.
 fn submit(s: &mut State, effects: &mut Vec<Effect>) {
-    let (text, pictures) = (s.field.whole().trim().to_owned(), s.field.pictures());
+    let (text, mut pictures) = (s.field.whole().trim().to_owned(), s.field.pictures());
     if text.is_empty() && pictures.is_empty() {
         return;
+    }
+    pictures.extend(mentioned_pictures(s, &text));
+    let label = s.field.labelled();
+    if label != text {
+        s.session.labels.insert(text.as_str().into(), label.trim().into());
     }
     s.field.clear();
     s.menu = None;
@@ -599,11 +655,7 @@ fn refresh_menu(s: &mut State, effects: &mut Vec<Effect>) {
         s.menu_closed = None;
     }
     let chosen = s.menu.take().map_or(0, |menu| menu.chosen);
-    if s.menu_closed.is_some()
-        || s.pick.is_some()
-        || s.login.is_open()
-        || s.focus == Focus::Question
-    {
+    if s.menu_closed.is_some() || s.covered() || s.focus == Focus::Question {
         return;
     }
     let before = &text[..s.field.at()];
@@ -664,13 +716,12 @@ fn refresh_panel(s: &mut State, now: u64) {
             None => s.focus = Focus::Field,
         }
     }
-    let (rows, room) = view::question_size(s);
-    let covered = s.pick.is_some() || s.login.is_open();
-    let (cramped, plain) = (s.cramped(), s.plain);
+    let (rows, standard, room) = view::question_size(s);
+    let (cramped, covered, plain) = (s.cramped(), s.covered(), s.plain);
     if let Some(panel) = &mut s.panel
         && !covered
     {
-        panel.measure(rows, room);
+        panel.measure(rows, standard, room);
         panel.read = (panel.read || plain) && !cramped; // plain mode prints all lines
     }
 }

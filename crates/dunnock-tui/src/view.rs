@@ -20,6 +20,8 @@ pub struct View {
 
 /// Rows of the menu below the input field.
 const MENU: usize = 8;
+/// The most waiting calls that are listed.
+const QUEUED: usize = 4;
 /// Frames of the spinner.
 const SPIN: [&str; 4] = ["◐", "◓", "◑", "◒"];
 /// The most questions listed above the one shown.
@@ -29,10 +31,18 @@ fn rows(s: &State) -> usize {
     usize::from(s.size.1.max(2)) - 1
 }
 
+/// Columns and rows for the text of the pager, between its heading and its keys.
+pub(crate) fn pager_size(s: &State) -> (usize, usize) {
+    (s.columns(), rows(s).saturating_sub(2).max(1))
+}
+
 /// Draws the live area.
 #[must_use]
 pub fn view(s: &State, now: u64) -> View {
     let columns = s.columns();
+    if let Some(pager) = &s.pager {
+        return View { lines: pager.lines(), cursor: None };
+    }
     let mut below = View::default();
     if let Some(pick) = &s.pick {
         below.lines.push(rule(columns));
@@ -81,12 +91,23 @@ fn above(s: &State, columns: usize, now: u64, room: usize) -> Vec<Line> {
         let spot = if sandbox && !call.unsandboxed { "sandboxed" } else { "unsandboxed" };
         lines.extend(calls::running(&call.part, call.harness, &call.tail, ms, spot, columns, tail));
     }
+    // Calls that change something run one after another.
+    let queued: Vec<_> = s.session.queued().collect();
+    for call in queued.iter().take(QUEUED) {
+        let title = first_line(&calls::title(&call.part, call.harness));
+        let left = Line::of(" ○ ", Tone::Quiet).and(&title, Tone::Quiet);
+        lines.push(left.beside(Line::of("waiting", Tone::Quiet), columns));
+    }
+    if queued.len() > QUEUED {
+        let more = format!("   … {} waiting", count(queued.len() - QUEUED, "more call"));
+        lines.push(Line::of(&more, Tone::Quiet));
+    }
     if let Some(shell) = &s.shell {
         let time = so_far(if shell.began == 0 { 0 } else { now.saturating_sub(shell.began) });
         let left = Line::of(" ! ", Style::of(Tone::User).bold())
             .and(&first_line(&shell.command), Tone::User);
         lines.push(left.beside(Line::of(&time, Tone::Quiet), columns));
-        lines.extend(calls::output(&shell.text, 6, columns));
+        lines.extend(calls::output(&shell.text, 6, columns, ""));
     }
     if !s.session.plan.is_empty() {
         lines.push(Line::empty());
@@ -192,14 +213,7 @@ fn parts(s: &State, q: &Question, columns: usize) -> (Vec<Line>, Vec<Line>, Vec<
     };
     let facts = match (&panel.stage, q.rule()) {
         (Stage::Explain, _) => Vec::new(),
-        (Stage::Always, Some(rule)) => {
-            let mut lines = vec![Line::of("Always allow, without asking:", Tone::Quiet)];
-            lines.extend(
-                Line::of(&rule.words(), Style::of(Tone::Warn).bold()).wrap(inner, "  ", "  "),
-            );
-            lines.extend(Line::of(panel::RULE, Tone::Quiet).wrap(inner, "", ""));
-            lines
-        }
+        (Stage::Always, Some(rule)) => panel::rule_rows(&s.session, rule, inner),
         _ => panel::facts(&s.session, q, inner),
     };
     if panel.stage == Stage::Always {
@@ -231,11 +245,12 @@ fn heading_room(columns: usize) -> usize {
     columns.saturating_sub(6)
 }
 
-/// Rows of the question's text, and how many of them fit.
-pub(crate) fn question_size(s: &State) -> (usize, usize) {
-    let Some(q) = s.question() else { return (0, 0) };
+/// Rows of the question's text, how many of them at its end are standard, and how many fit.
+pub(crate) fn question_size(s: &State) -> (usize, usize, usize) {
+    let Some(q) = s.question() else { return (0, 0, 0) };
     let (body, own, keys) = parts(s, q, s.columns());
-    (body.len(), body_room(s, own.len(), keys.len()))
+    let standard = panel::standard_facts(&s.session, q, s.columns().saturating_sub(4)).len();
+    (body.len(), standard, body_room(s, own.len(), keys.len()))
 }
 
 /// Rows left for the question's text after everything else.
@@ -369,7 +384,9 @@ fn status(s: &State, columns: usize, now: u64) -> Line {
         if session.tokens() > 0 {
             right.push(about(session.tokens()));
         }
-        right.push(cost.unwrap_or_else(|| "price unknown".into()));
+        // Where there is no model, there is no price.
+        let free = session.id.is_none() && s.welcome.as_ref().is_none_or(|w| w.model.is_none());
+        right.extend((!free).then(|| cost.unwrap_or_else(|| "price unknown".into())));
     }
     let right = Line::of(&format!("{} ", right.join(" · ")), Tone::Quiet);
     let doing = doing(s, now);

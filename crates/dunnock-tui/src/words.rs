@@ -94,14 +94,42 @@ fn words_of(value: &Value) -> Option<String> {
     }
 }
 
-/// Paths named in the headers of a patch.
-fn patched(patch: &str) -> String {
+/// The path that a header of a patch names.
+fn patched_file(line: &str) -> Option<String> {
     let heads =
         ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ", "+++ b/"];
-    let path = |line: &str| {
-        heads.iter().find_map(|head| line.strip_prefix(head)).map(|path| path.trim().to_owned())
-    };
-    patch.lines().filter_map(path).collect::<Vec<_>>().join(", ")
+    heads.iter().find_map(|head| line.strip_prefix(head)).map(|path| path.trim().to_owned())
+}
+
+/// Paths named in the headers of a patch.
+fn patched(patch: &str) -> String {
+    patch.lines().filter_map(patched_file).collect::<Vec<_>>().join(", ")
+}
+
+/// The files that a call changes, by the names they have afterwards.
+#[must_use]
+pub fn changed_files(call: &CallPart) -> Vec<String> {
+    let Some(args) = arguments(call) else { return vec![gist(call)] };
+    let text = |key: &str| args.get(key).and_then(Value::as_str);
+    let mut files: Vec<String> = Vec::new();
+    match text("patch") {
+        Some(patch) => {
+            for line in patch.lines() {
+                if let Some(to) = line.strip_prefix("*** Move to: ") {
+                    files.pop(); // the name before the move
+                    files.push(to.trim().into());
+                } else if let Some(path) = patched_file(line) {
+                    files.push(path);
+                }
+            }
+        }
+        None => files.extend(text("to").or(text("path")).map(str::to_owned)),
+    }
+    if files.is_empty() {
+        files.push(gist(call));
+    }
+    let plain = |path: String| path.strip_prefix("./").unwrap_or(&path).to_owned();
+    files.into_iter().map(plain).collect()
 }
 
 /// Quotes a word for a shell, if needed.

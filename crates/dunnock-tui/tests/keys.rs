@@ -3,7 +3,7 @@
 use crate::tape::{Tape, approval, approval_of, call, config, id, rule};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use dunnock_proto::*;
-use dunnock_tui::{COMMANDS, Effect, HostEvent, HostRequest, Input, KEYS};
+use dunnock_tui::{COMMANDS, Effect, HostEvent, HostRequest, Input, KEYS, RuleScope};
 use serde_json::json;
 
 fn asked(t: &Tape, want: &HostRequest) -> bool {
@@ -98,13 +98,21 @@ fn each_key_of_an_approval_does_what_it_says() {
     t.wait(500).key(KeyCode::Enter);
     let rule = rule(&["make"]);
     assert_eq!(answers(&t), [(Answer::Always { rule: rule.clone() }, None)]);
-    assert!(!asked(&t, &HostRequest::Grant(rule.clone())), "somebody else may have answered");
+    assert!(
+        !asked(&t, &HostRequest::Grant(rule.clone(), RuleScope::Project)),
+        "somebody else may have answered"
+    );
     let request = t.requests().remove(0);
     t.told(HostEvent::Frame(Frame::Accepted { id: request.id, seq: 9 }));
-    assert!(asked(&t, &HostRequest::Grant(rule.clone())));
+    assert!(asked(&t, &HostRequest::Grant(rule.clone(), RuleScope::Project)));
+    let mut t = asking();
+    t.answer('a').answer('g');
+    let request = t.requests().remove(0);
+    t.told(HostEvent::Frame(Frame::Accepted { id: request.id, seq: 9 }));
+    assert!(asked(&t, &HostRequest::Grant(rule.clone(), RuleScope::AllProjects)));
     let mut t = asking();
     t.answer('a').answer('s');
-    assert!(!asked(&t, &HostRequest::Grant(rule.clone())), "only this session");
+    assert!(!asked(&t, &HostRequest::Grant(rule.clone(), RuleScope::Project)), "only this session");
     assert_eq!(answers(&t), [(Answer::Always { rule }, None)]);
     let mut t = asking();
     t.answer('a').key(KeyCode::Esc).answer('e');

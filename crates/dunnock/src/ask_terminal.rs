@@ -1,9 +1,11 @@
 //! Asks the user at the terminal and reads the answer.
 
-use crate::config::rules;
+use crate::config::{paths, rules};
+use crate::view::output;
 use dunnock_core::Question;
 use dunnock_proto::{Answer, Command, QuestionKind, Rule};
 use std::io::{BufRead as _, Write as _};
+use std::path::Path;
 use tokio::sync::mpsc;
 
 /// Standard input, with a single reader for all questions.
@@ -19,16 +21,18 @@ impl AskTerminal {
     }
 
     /// Prompts for an answer to this question, which is already on the screen.
-    pub(crate) fn ask(&mut self, question: Question) {
+    pub(crate) fn ask(&mut self, question: Question, project: &Path) {
         let view = question.kind.view();
         let (yes, no) = (view.yes.to_lowercase(), view.no.to_lowercase());
         let keys = match question.kind.as_ref() {
             QuestionKind::Person { .. } => "your answer".to_owned(),
             QuestionKind::Approval(approval) => {
-                let always = if approval.rule.is_some() {
-                    "; s: apply the rule in this session, a: in every session"
-                } else {
-                    ""
+                let always = match approval.rule.is_some() {
+                    true => format!(
+                        "; a: always in this project ({}), g: in all projects, s: in this session",
+                        output::one_line(&paths::short(project))
+                    ),
+                    false => String::new(),
                 };
                 format!("y: {yes}, n: {no}, t NOTE: decline with a note{always}")
             }
@@ -80,14 +84,15 @@ impl AskTerminal {
 }
 
 /// Converts what was typed to a command.
-pub(crate) fn command(question: &Question, line: &str) -> Result<Command, String> {
+pub(crate) fn command(question: &Question, project: &Path, line: &str) -> Result<Command, String> {
     let line = line.trim();
     let (answer, note) = match (question.kind.approval(), line.split_once(' ')) {
         (Some(_), Some(("t", note))) => (Answer::No, Some(note.to_owned())),
-        (Some(_), None) if matches!(line, "s" | "a") => {
+        (Some(_), None) if matches!(line, "s" | "a" | "g") => {
             let rule = rule(question)?;
-            if line == "a" {
-                rules::always(&rule).map_err(|error| format!("{error:#}"))?;
+            if line != "s" {
+                let project = (line == "a").then_some(project);
+                rules::always(&rule, project).map_err(|error| format!("{error:#}"))?;
             }
             (Answer::Always { rule }, None)
         }

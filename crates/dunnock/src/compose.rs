@@ -264,14 +264,15 @@ pub(crate) fn checkpoints(
     dunnock_compose::checkpoints(data, paths::own_files(data, output), Some((bytes, age)))
 }
 
-/// The configuration of a new session.
+/// The configuration of a new session in a folder.
 pub(crate) fn config(
     settings: &Settings,
     client: &ModelClient,
+    folder: &Path,
     model: String,
     attended: bool,
 ) -> anyhow::Result<Config> {
-    let rules = rules::load()?;
+    let (allow, deny) = rules::load()?.of_folder(folder);
     Ok(Config {
         price: settings.price_of(&model).or_else(|| client.price(&model)),
         baseline: settings.baseline.value,
@@ -287,16 +288,18 @@ pub(crate) fn config(
         budget: settings.budget.value.unwrap_or_default(),
         window: settings.window.value,
         checkpoints: settings.checkpoints.value,
-        allow: rules.allow,
-        deny: rules.deny,
+        allow,
+        deny,
         ..Config::default()
     })
 }
 
-/// Changes to an existing session: from flags, and from the user's rules since it last ran.
+/// Changes to an existing session of a folder: from flags, and from the user's rules since it last
+/// ran.
 pub(crate) fn patch(
     settings: &Settings,
     client: &ModelClient,
+    folder: &Path,
     now: &Config,
     attended: Option<bool>,
 ) -> anyhow::Result<Option<ConfigPatch>> {
@@ -304,7 +307,7 @@ pub(crate) fn patch(
         Some(model) if settings.model.is_flag() => model,
         Some(_) | None => &now.model,
     };
-    let whole = config(settings, client, model.to_owned(), false)?;
+    let whole = config(settings, client, folder, model.to_owned(), false)?;
     let patch = ConfigPatch {
         // A configured price applies at once; a built-in price stays as it was when the model was
         // chosen.

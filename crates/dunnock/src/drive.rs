@@ -161,6 +161,11 @@ enum Over {
 }
 
 impl Drive {
+    /// The folder of the session.
+    fn folder(&self) -> PathBuf {
+        self.seen.state.workspace.as_deref().map(PathBuf::from).unwrap_or_default()
+    }
+
     /// Follows the session until it rests, or waits for someone who is not here.
     pub(crate) async fn go(mut self, mut connection: Connection) -> anyhow::Result<ExitCode> {
         match self.watch(&mut connection).await {
@@ -250,13 +255,13 @@ impl Drive {
                     (&person.asked, &mut self.view, self.seen.state.questions.first())
             {
                 plain.ask(&self.seen.state, question);
-                person.ask(question.clone());
+                person.ask(question.clone(), &self.folder());
             }
             tokio::select! {
                 frame = connection.next() => self.frame(frame?),
                 () = changed(summary.as_mut()) => {}
                 said = person.said() => match (said, person.asked.take()) {
-                    (Some(line), Some(question)) => match ask_terminal::command(&question, &line) {
+                    (Some(line), Some(question)) => match ask_terminal::command(&question, &self.folder(), &line) {
                         Ok(command) => match connection.send(command).await? {
                             Ok(seq) => self.upto = seq,
                             Err(refusal) => output::note(&refusal.to_string()),

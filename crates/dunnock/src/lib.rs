@@ -130,8 +130,8 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
         }
         Command::Attach { id, json } => run::attach(data, id, json).await,
         Command::Sessions(which) => sessions::run(data, which).await,
-        Command::Approve { id, call, all, always, go } => {
-            let say = if always { reply::Say::Always } else { reply::Say::Yes };
+        Command::Approve { id, call, all, always, all_projects, go } => {
+            let say = if always { reply::Say::Always { all_projects } } else { reply::Say::Yes };
             reply::approve(data, &id, reply::Which::of(call, all)?, say, go).await
         }
         Command::Decline { id, call, all, note, go } => {
@@ -145,7 +145,7 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
                 (_, true) => Scope::Conversation,
                 (false, false) => Scope::Both,
             };
-            undo::rewind(data, &id, to, scope, how).await
+            undo::rewind(data, id, to, scope, how).await
         }
         Command::Diff { id, steps, names } => undo::diff(data, id, steps, names).await,
         Command::Compact { id } => undo::compact(data, id).await,

@@ -10,6 +10,7 @@ mod budgets;
 mod cases;
 mod context;
 mod credentials;
+mod daily;
 mod errors;
 mod fail_closed;
 mod figures;

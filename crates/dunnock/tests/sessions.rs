@@ -54,7 +54,10 @@ fn sessions_are_listed_newest_first_one_object_a_line() {
     assert_eq!(titles, ["ask me first", "do three things at once", "do the plain thing"]);
     for row in &rows {
         let keys: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(keys, ["created", "id", "state", "title", "version", "workspace"]);
+        assert_eq!(
+            keys,
+            ["created", "id", "shown_status", "state", "title", "version", "workspace"]
+        );
         assert_eq!(row["state"], "done");
         assert!(row["created"].as_str().unwrap().ends_with('Z'));
     }

@@ -118,8 +118,12 @@ export const blob = (id: string, hash: string) => request<Blob>('GET', at(id, `/
 export const picture = (id: string, data: string) =>
   request<api.StoredImage>('POST', at(id, '/images'), { data });
 export const rules = async () => (await request<api.Rules>('GET', '/api/rules')).rules;
-export const setRule = (rule: api.RuleRow['rule'], allow: boolean, active: boolean) =>
-  request<api.Rules>('POST', '/api/rules', { rule, allow, active });
+export const setRule = (
+  rule: api.RuleRow['rule'],
+  allow: boolean,
+  active: boolean,
+  project: string | undefined,
+) => request<api.Rules>('POST', '/api/rules', { rule, allow, active, project });
 
 const mint = () =>
   Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) =>

@@ -102,16 +102,21 @@ export async function reply(
   });
 }
 
-/** Answers “always” for every session. The rule is saved only after the answer was accepted. */
-export async function everywhere(
+/**
+ * Answers “always” for a project, or for all if none is given. The rule is saved only after the
+ * answer was accepted.
+ */
+export async function always(
   id: string,
   asks: Pick<OpenQuestion, 'id' | 'hash'>,
   rule: Rule,
+  project: string | undefined,
 ): Promise<boolean> {
   if (!(await reply(id, asks, { always: { rule } }))) return false;
   try {
-    await api.setRule(rule, true, true);
-    tell(`Allowed in every session: ${rule.tool} ${rule.words.join(' ')}. To revoke it: /rules`);
+    await api.setRule(rule, true, true, project);
+    const place = project === undefined ? 'in all projects' : `in ${project}`;
+    tell(`Always allowed ${place}: ${rule.tool} ${rule.words.join(' ')}. To revoke it: /rules`);
   } catch (error) {
     tell(`The rule applies to this session only: ${words(error)}`, 'bad');
   }

@@ -168,10 +168,13 @@ function explain(asks: OpenQuestion, rule: string | null, session: string): stri
 /** What the keys of a question currently do. */
 export type Stage = 'choose' | 'note' | 'words' | 'always' | 'explain';
 
+/** Where a saved rule applies: in the folder of the session, or in all. */
+export type RuleScope = 'project' | 'all';
+
 export type Outcome =
   | { stage: Stage }
   | { answer: Answer; note?: string }
-  | { everywhere: Rule }
+  | { saves: Rule; scope: RuleScope }
   | { other: 1 | -1 }
   | { hint: string }
   | null;
@@ -185,7 +188,7 @@ export const WAIT = 500;
 /** Whether this key answers the question, or leads to an answer. */
 export function isAnswer(q: Shown, stage: Stage, name: string): boolean {
   if (name.length !== 1 || stage === 'note' || stage === 'words') return false;
-  if (stage === 'always') return name === 's';
+  if (stage === 'always') return name === 's' || name === 'g';
   if (q.kind === 'person')
     return name === 't' || (/^[1-9]$/.test(name) && Number(name) <= q.choices.length);
   return (q.kind === 'approval' ? 'yntae' : 'yne').includes(name);
@@ -199,7 +202,8 @@ export function key(q: Shown, stage: Stage, name: string, read: boolean): Outcom
   read &&= !q.pending;
   if (stage === 'always') {
     if (!q.rule) return { stage: 'choose' };
-    if (name === 'Enter') return { everywhere: q.rule.rule };
+    if (name === 'Enter') return { saves: q.rule.rule, scope: 'project' };
+    if (name === 'g') return { saves: q.rule.rule, scope: 'all' };
     if (name === 's') return { answer: { always: { rule: q.rule.rule } } };
     // Any other key was not meant for the rule.
     return name.length === 1 || name === 'Escape' ? { stage: 'choose' } : null;

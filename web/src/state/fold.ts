@@ -34,6 +34,7 @@ import {
   cost,
   count,
   firstLine,
+  changedFiles,
   gist,
   isHidden,
   soFar,
@@ -641,11 +642,19 @@ function answered(s: Session, e: Answered): void {
   }
   flushText();
   if (calls.length === 0) s.answer = words;
+  const hidden = UNSHOWN[calls.at(-1)?.[1].tool ?? ''] ?? 'empty answer';
   patchStep(s, {
-    title: last || firstLine(words).replace(/^[#>*\s-]+/, '') || 'answer',
+    title: last || firstLine(words).replace(/^[#>*\s-]+/, '') || hidden,
     state: calls.length > 0 ? 'working' : 'done',
   });
 }
+
+/** What a step did whose only call is not shown. */
+const UNSHOWN: Record<string, string> = {
+  ask_person: 'asked you a question',
+  update_plan: 'updated the plan',
+  final_output: 'finished',
+};
 
 /** Whether a call has a line of its own. */
 export const isShown = (call: Call) =>
@@ -664,7 +673,7 @@ function finished(s: Session, e: Finished): void {
   if (!call) return;
   const check = s.run.checks.find((c) => c.call === e.call);
   if (check) check.passed = e.outcome === 'done';
-  if (e.diff) s.run.files.add(gist(call.part));
+  if (e.diff) changedFiles(call.part).forEach((path) => s.run.files.add(path));
   patchCall(s, e.call, (c) => ({ ...c, end: e, asked: false, tail: '' }));
   const open = [...recent(s)].some(([, item]) => isOpen(item));
   if (!open) patchStep(s, { state: e.outcome === 'failed' ? 'failed' : 'done' });

@@ -99,21 +99,44 @@ function wordsOf(value: unknown): string | undefined {
   return undefined;
 }
 
+const HEADS = [
+  '*** Add File: ',
+  '*** Update File: ',
+  '*** Delete File: ',
+  '*** Move to: ',
+  '+++ b/',
+];
+
+/** The path that a header of a patch names. */
+function patchedFile(line: string): string | undefined {
+  const head = HEADS.find((h) => line.startsWith(h));
+  return head === undefined ? undefined : line.slice(head.length).trim();
+}
+
 /** Paths that a patch names in its headers. */
-function patched(patch: string): string {
-  const heads = [
-    '*** Add File: ',
-    '*** Update File: ',
-    '*** Delete File: ',
-    '*** Move to: ',
-    '+++ b/',
-  ];
-  return patch
+const patched = (patch: string) =>
+  patch
     .split('\n')
-    .flatMap((line) =>
-      heads.filter((h) => line.startsWith(h)).map((h) => line.slice(h.length).trim()),
-    )
+    .flatMap((line) => patchedFile(line) ?? [])
     .join(', ');
+
+/** The files that a call changes, by the names they have afterwards. */
+export function changedFiles(call: Callish): string[] {
+  const args = argumentsOf(call);
+  const files: string[] = [];
+  if (typeof args?.['patch'] === 'string') {
+    for (const line of args['patch'].split('\n')) {
+      const path = patchedFile(line);
+      if (path === undefined) continue;
+      if (line.startsWith('*** Move to: ')) files.pop(); // the name before the move
+      files.push(path);
+    }
+  } else {
+    const path = args?.['to'] ?? args?.['path'];
+    if (typeof path === 'string') files.push(path);
+  }
+  if (files.length === 0) files.push(gist(call));
+  return files.map((path) => path.replace(/^\.\//, ''));
 }
 
 /** Quotes a word for a shell, if needed. */

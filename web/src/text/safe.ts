@@ -19,20 +19,34 @@ export function visible(text: string): string {
 }
 
 /**
- * The same for conversation text, where joiners and variation selectors may stay between letters
- * and emoji, as emoji, Persian and Indic scripts need them. Never used for text that needs a
- * decision.
+ * The same for conversation text, where joiners stay if they join letters of a script that needs
+ * them (Persian, Hindi) or the parts of an emoji. Never used for text that needs a decision.
  */
 export function prose(text: string): string {
-  return text
-    .replace(CONTROL, written)
-    .replace(INVISIBLE, (c, at: number) =>
-      /[\u200c\u200d\ufe0f\ufe0e]/.test(c) && JOINS.test(text.slice(Math.max(0, at - 2), at))
-        ? c
-        : written(c),
-    );
+  const plain = text.replace(CONTROL, written);
+  return plain.replace(INVISIBLE, (c, at: number) => {
+    const before = plain.slice(Math.max(0, at - 2), at);
+    const after = plain.slice(at + 1, at + 3);
+    const letters = LETTER_BEFORE.test(before) && LETTER_AFTER.test(after);
+    const pictures = PART_BEFORE.test(before) && PICTURE_AFTER.test(after);
+    const joins =
+      c === '\u200c'
+        ? letters
+        : c === '\u200d'
+          ? letters || pictures
+          : c === '\ufe0f' && PICTURE_BEFORE.test(before);
+    return joins ? c : written(c);
+  });
 }
-const JOINS = /[\p{L}\p{M}\p{Emoji}\u200d\ufe0f]$/u;
+/** Letters and marks of scripts in which joiners change how words are written. */
+const LETTER =
+  '[\\u0620-\\u06dc\\u06de-\\u070e\\u0710-\\u0dff\\u1000-\\u109f\\u1780-\\u17b3\\u17b6-\\u17ff\\u1820-\\u18aa\\ua840-\\ua877\\ufb50-\\ufdff\\ufe70-\\ufefc]';
+const PICTURE = '\\p{Extended_Pictographic}';
+const LETTER_BEFORE = new RegExp(`${LETTER}$`, 'u');
+const LETTER_AFTER = new RegExp(`^${LETTER}`, 'u');
+const PART_BEFORE = new RegExp(`(?:${PICTURE}|[\\ufe0f\\u{1f3fb}-\\u{1f3ff}])$`, 'u');
+const PICTURE_BEFORE = new RegExp(`${PICTURE}$`, 'u');
+const PICTURE_AFTER = new RegExp(`^${PICTURE}`, 'u');
 
 /** The same on one line, so that a title cannot imitate another row. */
 export function oneLine(text: string): string {

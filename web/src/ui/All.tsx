@@ -16,7 +16,7 @@ function Card({ row, first }: { row: OverviewRow; first: boolean }) {
   return (
     <article className={styles.card}>
       <header>
-        <Dot state={row.state} />
+        <Dot state={row.shown_status} />
         <h3>
           <a href={addressOf({ at: 'session', id: row.id })}>
             {firstLine(row.title) || 'no task yet'}
@@ -29,9 +29,9 @@ function Card({ row, first }: { row: OverviewRow; first: boolean }) {
         {row.more
           ? ` · ${row.more.model} · ${row.more.isolation === 'D' ? 'no sandbox' : `sandbox ${row.more.isolation}`} · ${about(row.more.tokens)} tokens`
           : ''}
-        {row.state === 'waiting' ? '' : ` · ${age(Date.now() - Date.parse(row.updated))}`}
+        {row.shown_status === 'waiting' ? '' : ` · ${age(Date.now() - Date.parse(row.updated))}`}
       </p>
-      {row.state === 'waiting' && row.more ? (
+      {row.shown_status === 'waiting' && row.more ? (
         <Questions
           session={row.id}
           workspace={row.workspace}
@@ -49,10 +49,12 @@ export function All() {
   const rows = overview?.sessions ?? [];
   // The longest wait comes first and stays there, so that no key hits one that just moved up.
   const waiting = rows
-    .filter((r) => r.state === 'waiting')
+    .filter((r) => r.shown_status === 'waiting')
     .sort((a, b) => a.updated.localeCompare(b.updated));
-  const working = rows.filter((r) => r.state === 'working');
-  const rest = rows.filter((r) => r.state !== 'waiting' && r.state !== 'working').slice(0, 12);
+  const working = rows.filter((r) => r.shown_status === 'working');
+  const rest = rows
+    .filter((r) => r.shown_status !== 'waiting' && r.shown_status !== 'working')
+    .slice(0, 12);
   const today = overview?.today;
   const part = (name: string, list: OverviewRow[], none: string) => (
     <section aria-label={name}>

@@ -11,7 +11,7 @@ import type { Token } from '../text/highlight';
 import styles from './Diff.module.css';
 
 export interface DiffLine {
-  kind: 'same' | 'add' | 'del' | 'gap' | 'note';
+  kind: 'same' | 'add' | 'del' | 'gap' | 'note' | 'file';
   old: number | null;
   now: number | null;
   text: string;
@@ -51,9 +51,23 @@ export function readDiff(text: string): { path: string; lines: DiffLine[] }[] {
   return [{ path: '', lines: signed(text.split('\n')) }];
 }
 
-/** Diff lines from signed lines, as in the arguments of an edit; they have no numbers. */
+const VERBS: Record<string, string> = {
+  'Add File': 'add',
+  'Update File': 'edit',
+  'Delete File': 'delete',
+  'Move to': 'move to',
+};
+
+/**
+ * Diff lines from signed lines, as in the arguments of an edit; they have no numbers. The header of
+ * a file becomes a heading: a line of a file has a sign, so none can pass for one.
+ */
 export function signed(lines: string[]): DiffLine[] {
   return lines.map((line) => {
+    const [, what, path] =
+      /^\*\*\* (Add File|Update File|Delete File|Move to): (.*)$/.exec(line) ?? [];
+    if (what !== undefined)
+      return { kind: 'file', old: null, now: null, text: `${VERBS[what]} ${path}` };
     const kind = line.startsWith('+') ? 'add' : line.startsWith('-') ? 'del' : 'same';
     return {
       kind,
@@ -84,14 +98,22 @@ export function beside(lines: DiffLine[]): [DiffLine | null, DiffLine | null][] 
   return rows;
 }
 
-const SIGN = { same: ' ', add: '+', del: '−', gap: '⋯', note: ' ' } as const;
-const NAME = { same: '', add: 'added', del: 'removed', gap: 'lines left out', note: '' } as const;
+const SIGN = { same: ' ', add: '+', del: '−', gap: '⋯', note: ' ', file: '' } as const;
+const NAME = {
+  same: '',
+  add: 'added',
+  del: 'removed',
+  gap: 'lines left out',
+  note: '',
+  file: '',
+} as const;
 const LOOK: Record<DiffLine['kind'], string | undefined> = {
   same: undefined,
   add: styles.add,
   del: styles.del,
   gap: styles.gap,
   note: styles.note,
+  file: styles.file,
 };
 
 function Cell({ line, tokens }: { line: DiffLine | null; tokens: Map<DiffLine, Token[]> | null }) {

@@ -25,10 +25,10 @@ const isToday = (row: OverviewRow) =>
   new Date(row.updated).getDate() === new Date().getDate();
 
 export function groups(rows: OverviewRow[]): [string, OverviewRow[]][] {
-  const rest = rows.filter((r) => r.state !== 'waiting' && r.state !== 'working');
+  const rest = rows.filter((r) => r.shown_status !== 'waiting' && r.shown_status !== 'working');
   const all: [string, OverviewRow[]][] = [
-    ['Waiting for you', rows.filter((r) => r.state === 'waiting')],
-    ['Running', rows.filter((r) => r.state === 'working')],
+    ['Waiting for you', rows.filter((r) => r.shown_status === 'waiting')],
+    ['Running', rows.filter((r) => r.shown_status === 'working')],
     ['Today', rest.filter(isToday)],
     ['Earlier', rest.filter((r) => !isToday(r))],
   ];
@@ -38,17 +38,17 @@ export function groups(rows: OverviewRow[]): [string, OverviewRow[]][] {
 /** What a session is doing, in a few words. */
 export function doing(row: OverviewRow): string {
   const more = row.more;
-  if (row.state === 'waiting') {
+  if (row.shown_status === 'waiting') {
     // Without a question, it waits for the reply of a copy-and-paste chat.
     const since = age(Date.now() - Date.parse(row.updated));
     return more?.questions.length === 0 ? `copy and paste · ${since}` : since;
   }
-  if (row.state !== 'working')
+  if (row.shown_status !== 'working')
     return more?.proof === 'proven'
       ? 'proven'
-      : row.state === 'failed' && more?.proof === 'failed'
+      : row.shown_status === 'failed' && more?.proof === 'failed'
         ? 'not proven'
-        : stateName(row.state);
+        : stateName(row.shown_status);
   const what = more?.running
     ? titleLine(
         title({ tool: more.running.tool, args: more.running.arguments }, more.running.harness),
@@ -71,7 +71,8 @@ export const money = (row: OverviewRow) =>
         : cents(row.more.micros);
 
 function Row({ row, on }: { row: OverviewRow; on: boolean }) {
-  const waits = row.state === 'waiting' ? String(row.more?.questions.length || 1) : money(row);
+  const waits =
+    row.shown_status === 'waiting' ? String(row.more?.questions.length || 1) : money(row);
   return (
     <li>
       <a
@@ -81,7 +82,7 @@ function Row({ row, on }: { row: OverviewRow; on: boolean }) {
         onClick={() => set({ drawer: null, walking: false })}
         title={row.title}
       >
-        <Dot state={row.state} />
+        <Dot state={row.shown_status} />
         <b>{firstLine(row.title) || 'no task yet'}</b>
         <span className="meta">{waits}</span>
         <small>

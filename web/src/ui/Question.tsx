@@ -17,7 +17,7 @@ import {
   type KeyboardEvent as Press,
 } from 'react';
 import type { OpenQuestion } from '../api.gen';
-import { everywhere, reply } from '../state/actions';
+import { always, reply } from '../state/actions';
 import {
   firstStage,
   GUARD,
@@ -64,6 +64,7 @@ export function Questions({ session, workspace, checkpoints, asks, main = false 
       key={one.hash}
       q={q}
       session={session}
+      workspace={workspace}
       place={`${index + 1} of ${asks.length}`}
       many={asks.length > 1}
       other={other}
@@ -108,14 +109,21 @@ function Exact({ q }: { q: Shown }) {
             styles.line,
             line.kind === 'add' && styles.add,
             line.kind === 'del' && styles.del,
+            line.kind === 'file' && styles.file,
           )}
         >
           <span
             className={styles.sign}
-            role={line.kind === 'same' ? undefined : 'img'}
+            role={line.kind === 'add' || line.kind === 'del' ? 'img' : undefined}
             aria-label={line.kind === 'add' ? 'added' : line.kind === 'del' ? 'removed' : undefined}
           >
-            {line.kind === 'add' ? '+' : line.kind === 'del' ? '−' : ' '}
+            {line.kind === 'add'
+              ? '+'
+              : line.kind === 'del'
+                ? '−'
+                : line.kind === 'file'
+                  ? ''
+                  : ' '}
           </span>
           <span>{line.text}</span>
         </div>
@@ -127,6 +135,7 @@ function Exact({ q }: { q: Shown }) {
 function Card({
   q,
   session,
+  workspace,
   place,
   many,
   other,
@@ -134,6 +143,7 @@ function Card({
 }: {
   q: Shown;
   session: string;
+  workspace: string;
   place: string;
   many: boolean;
   other: (by: number) => void;
@@ -197,12 +207,17 @@ function Card({
       if ('other' in outcome) return other(outcome.other);
       setBusy(true);
       const done =
-        'everywhere' in outcome
-          ? await everywhere(session, q, outcome.everywhere)
+        'saves' in outcome
+          ? await always(
+              session,
+              q,
+              outcome.saves,
+              outcome.scope === 'project' ? workspace : undefined,
+            )
           : await reply(session, q, outcome.answer, outcome.note);
       if (!done) setBusy(false);
     },
-    [other, q, session],
+    [other, q, session, workspace],
   );
 
   /** Whether it is too early to accept input. */
@@ -432,13 +447,19 @@ function Card({
           <p>
             Always allow: <code>{q.rule.words}</code>
           </p>
+          <p>
+            This project: <code>{visible(workspace)}</code> and the folders in it
+          </p>
           <p className="faint">{RULE}</p>
           <div className="buttons">
             <Button kind="go" k="enter" disabled={busy} onClick={go('Enter')}>
-              In every session
+              In this project
+            </Button>
+            <Button k="g" disabled={busy} onClick={go('g')}>
+              In all projects
             </Button>
             <Button k="s" disabled={busy} onClick={go('s')}>
-              Only in this session
+              In this session only
             </Button>
             <Button kind="quiet" k="esc" onClick={() => setStage('choose')}>
               Back

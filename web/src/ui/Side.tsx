@@ -37,7 +37,7 @@ const SHOWN = 60;
 function StepRow({ step, number, priced }: { step: Step; number: number; priced: boolean }) {
   const details = [
     step.gone ? 'undone' : step.state === 'done' ? '' : NAMES[step.state],
-    step.tree ? `checkpoint ${step.tree.replace(/^[a-z]+:/, '').slice(0, 4)}` : '',
+    step.tree ? 'files saved' : '',
     step.micros > 0 && priced
       ? usd(step.micros)
       : step.tokens > 0

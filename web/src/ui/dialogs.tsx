@@ -3,9 +3,10 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import type { Scope } from '../proto.gen';
-import type { Point, Row, RuleRow } from '../api.gen';
+import type { Change, Point, Row, RuleRow } from '../api.gen';
 import * as api from '../net/api';
 import { branch, order, stop } from '../state/actions';
+import { isLongAddition, sourcesFirst } from '../state/changes';
 import type { Session } from '../state/fold';
 import { commands } from '../state/commands';
 import { go, openSession, set, tell, useStore, type Dialog } from '../state/store';
@@ -90,7 +91,7 @@ function Search() {
               onClick={() => open(row)}
               onKeyDown={pressed}
             >
-              <Dot state={row.state} /> <b>{firstLine(row.title) || 'no task yet'}</b>{' '}
+              <Dot state={row.shown_status} /> <b>{firstLine(row.title) || 'no task yet'}</b>{' '}
               <span className="faint">{folderName(row.workspace)}</span>
               {row.excerpt ? <small>{visible(row.excerpt)}</small> : null}
             </li>
@@ -140,6 +141,9 @@ const KEYS: [string, [string, string][]][] = [
       ['n', 'no'],
       ['t', 'no, with a note to the model'],
       ['a', 'always: shows the rule first'],
+      ['a enter', 'always in this project'],
+      ['a g', 'always in all projects'],
+      ['a s', 'always in this session'],
       ['e', 'explain'],
       ['enter', 'the key takes effect at once, not after half a second'],
       ['other letters', 'begin a message'],
@@ -196,6 +200,11 @@ function Keys() {
   );
 }
 
+const ChangedLines = ({ change, split }: { change: Change; split: boolean }) =>
+  readDiff(change.diff).map((file, n) => (
+    <Lines key={n} lines={file.lines} path={change.path} split={split} />
+  ));
+
 function Changes({ id, steps }: { id: string; steps?: string }) {
   const [split, turn] = useSplit();
   const seq = useStore((s) => openSession(s)?.seq);
@@ -221,14 +230,19 @@ function Changes({ id, steps }: { id: string; steps?: string }) {
           {split ? 'One column' : 'Side by side'}
         </Button>
       </div>
-      {found.data.changes.map((change) => (
+      {sourcesFirst(found.data.changes).map((change) => (
         <section key={change.path} className={styles.file}>
           <h3>
             <code>{visible(change.path)}</code> <span className="faint">{change.how}</span>
           </h3>
-          {readDiff(change.diff).map((file, n) => (
-            <Lines key={n} lines={file.lines} path={change.path} split={split} />
-          ))}
+          {isLongAddition(change) ? (
+            <details>
+              <summary>{count(change.diff.split('\n').length, 'line')}</summary>
+              <ChangedLines change={change} split={split} />
+            </details>
+          ) : (
+            <ChangedLines change={change} split={split} />
+          )}
         </section>
       ))}
     </div>
@@ -405,21 +419,21 @@ function Rules() {
   const grants = useStore((s) => openSession(s)?.grants);
   const revoke = async (r: RuleRow) => {
     try {
-      await api.setRule(r.rule, r.allow, false);
+      await api.setRule(r.rule, r.allow, false, r.project ?? undefined);
       await client.invalidateQueries({ queryKey: ['rules'] });
     } catch (error) {
       tell((error as Error).message, 'bad');
     }
   };
   return (
-    <Modal title="Approval rules for every session">
+    <Modal title="Your approval rules">
       {rules.isError ? <Wrong>{rules.error.message}</Wrong> : null}
       {rules.data?.length === 0 ? <Empty>No rules yet. Answering “Always” adds one.</Empty> : null}
       <ul className={styles.rules}>
         {rules.data?.map((r, n) => (
           <li key={n}>
             <span className={r.allow ? 'good' : 'bad'}>{r.allow ? 'allow' : 'deny'}</span>{' '}
-            <code>{visible(r.words)}</code>
+            <code>{visible(r.words)}</code> <span className="faint">{visible(r.place)}</span>
             <span className="spacer" />
             <Button kind="quiet" onClick={() => void revoke(r)}>
               Revoke

@@ -138,9 +138,12 @@ pub(crate) enum Command {
         /// Approve all waiting calls
         #[arg(long, conflicts_with = "call")]
         all: bool,
-        /// Also save the rule that the question shows, for every session
+        /// Also save the rule that the question shows, for the project of the session
         #[arg(long, conflicts_with = "all")]
         always: bool,
+        /// With --always: save it for all projects
+        #[arg(long, requires = "always")]
+        all_projects: bool,
         /// Continue the session at once
         #[arg(long)]
         go: bool,
@@ -209,8 +212,8 @@ pub(crate) enum Command {
     /// Restore an earlier step of a session: files, conversation, or both
     #[command(after_help = BACK)]
     Rewind {
-        /// Session id or a unique prefix
-        id: String,
+        /// Session id or a unique prefix; if omitted, the newest session in this folder
+        id: Option<String>,
         /// The step: 0 is before the first request, 3 is after the third (in "sessions show" its
         /// calls are named 3.0, 3.1, ...)
         #[arg(long, value_name = "STEP")]
@@ -476,6 +479,9 @@ pub(crate) enum RulesCommand {
         /// Also give them network access
         #[arg(long)]
         network: bool,
+        /// Only in this folder and the folders in it
+        #[arg(long)]
+        here: bool,
         /// The tool and the first words of its command: shell npm install
         #[arg(required = true)]
         words: Vec<String>,
@@ -526,7 +532,7 @@ pub(crate) enum Models {
         #[arg(long)]
         json: bool,
     },
-    /// Test what a model can do (about two minutes) and save the result for every session
+    /// Test what a model can do, and save the result for every session
     Check {
         /// The model; if omitted, the configured one
         #[arg(value_name = "P/M")]

@@ -58,8 +58,9 @@ pub(crate) async fn new(
     let mut open = compose::open(&settings, flags.output.as_deref()).await?;
     paths::keeps_its_own(&workspace, &settings)?;
     let folder = folder(&settings, &workspace)?;
+    let attended = attended(flags.json);
     let mut config =
-        compose::config(&settings, &open.client, BRIDGE_MODEL.into(), attended(flags.json))?;
+        compose::config(&settings, &open.client, &workspace, BRIDGE_MODEL.into(), attended)?;
     config.bridge = Some(bridge(&settings, &folder));
     if config.budget.tokens.is_some() || config.budget.micros.is_some() {
         return Err(usage(

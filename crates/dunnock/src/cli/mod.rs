@@ -3,6 +3,7 @@
 pub(crate) mod about;
 pub(crate) mod args;
 pub(crate) mod bridge;
+pub(crate) mod context;
 pub(crate) mod cost;
 pub(crate) mod doctor;
 pub(crate) mod find;

@@ -101,7 +101,9 @@ pub(crate) async fn check(
     let client = compose::client(&settings)?;
     let model = compose::model(&mut settings, &client).await?;
     if !json {
-        output::aside(&format!("checking {model}; this takes up to two minutes"));
+        output::aside(&format!(
+            "checking {model}; this takes a minute or two, longer if the model is slow"
+        ));
     }
     let mut tell = |probe: &Probe| {
         if !json {

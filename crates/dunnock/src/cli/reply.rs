@@ -10,13 +10,14 @@ use crate::view::exit::usage;
 use crate::view::output;
 use crate::view::plain::{MOST_SHOWN, ways_on};
 use crate::{ask_terminal, compose};
-use dunnock_core::{Question, State};
+use dunnock_core::{Question, Stage};
 use dunnock_engine::{Submitted, submit_offline};
 use dunnock_proto::{
     AllowedBy, Answer, CallId, Command, CommandRequest, Decoded, Event, InputId, Isolation,
-    Outcome, Part,
+    Outcome, Part, QuestionId,
 };
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Which of the waiting calls.
@@ -40,8 +41,11 @@ impl Which {
 #[derive(Clone)]
 pub(crate) enum Say {
     Yes,
-    /// Yes, and from now on in all sessions.
-    Always,
+    /// Yes, and from now on without asking.
+    Always {
+        /// In all projects, not only in that of the session.
+        all_projects: bool,
+    },
     No(Option<String>),
 }
 
@@ -65,18 +69,51 @@ async fn at(data: Option<PathBuf>, id: &str) -> anyhow::Result<At> {
     Ok(At { settings, open, session, seen })
 }
 
-fn nothing(s: &State, id: &str) -> anyhow::Error {
+async fn nothing(at: &At, id: &str) -> anyhow::Error {
+    let s = &at.seen.state;
     let others = ways_on(s, id);
+    let status = at.open.ports.shown_status(&at.session, &s.status().to_string()).await;
+    let next = match status.as_str() {
+        "paused" => format!(". To continue: dunnock resume {id}"),
+        _ => String::new(),
+    };
     match others.is_empty() {
         true => usage(format!(
-            "nothing is waiting for approval in session {id}; its state is {}",
-            s.status()
+            "nothing is waiting for approval in session {id}; its state is {status}{next}"
         )),
         false => usage(format!(
             "nothing is waiting for approval in session {id}, but other questions are waiting:\n{}",
             others.join("\n")
         )),
     }
+}
+
+/// Calls that the person approved and that no process has started: they can still be declined.
+async fn approved(at: &At) -> anyhow::Result<Vec<(CallId, Question)>> {
+    let unbegun = |call: &dunnock_core::Call| {
+        let (question, _) = call.answered.filter(|_| call.stage == Stage::Allowed)?;
+        Some((question, call.id))
+    };
+    let mut open: BTreeMap<QuestionId, CallId> =
+        at.seen.state.calls.iter().filter_map(unbegun).collect();
+    let mut found = Vec::new();
+    if open.is_empty() {
+        return Ok(found);
+    }
+    at.open
+        .ports
+        .store
+        .read(&at.session, 0, &mut |record| {
+            if let Decoded::Known(Event::Asked(e)) = record.decode()
+                && let Some(call) = open.remove(&e.question)
+            {
+                let kind = std::sync::Arc::new(e.kind);
+                found.push((call, Question { id: e.question, kind, hash: e.hash }));
+            }
+            true
+        })
+        .await?;
+    Ok(found)
 }
 
 pub(crate) async fn approve(
@@ -88,11 +125,14 @@ pub(crate) async fn approve(
 ) -> anyhow::Result<ExitCode> {
     let at = at(data, id).await?;
     let s = &at.seen.state;
-    let waiting: Vec<(CallId, Question)> =
+    let mut waiting: Vec<(CallId, Question)> =
         s.questions.iter().filter_map(|q| Some((q.kind.approval()?.call, q.clone()))).collect();
     let short = output::id(&at.session).to_owned();
+    if matches!(say, Say::No(_)) {
+        waiting.extend(approved(&at).await?);
+    }
     let find_session: Vec<Question> = match (which, waiting.as_slice()) {
-        (_, []) => return Err(nothing(s, &short)),
+        (_, []) => return Err(nothing(&at, &short).await),
         (Which::Only, [(_, one)]) => vec![one.clone()],
         (Which::Only, several) => {
             let list: Vec<String> = several
@@ -130,9 +170,10 @@ pub(crate) async fn approve(
     for (n, question) in find_session.into_iter().enumerate() {
         let (answer, note, word) = match &say {
             Say::Yes => (Answer::Yes, None, "approved"),
-            Say::Always => {
+            Say::Always { all_projects } => {
                 let rule = ask_terminal::rule(&question).map_err(usage)?;
-                rules::always(&rule)?;
+                let project = s.workspace.as_deref().map(Path::new).filter(|_| !all_projects);
+                rules::always(&rule, project)?;
                 (Answer::Always { rule }, None, "approved")
             }
             Say::No(note) => (Answer::No, note.clone(), "declined"),
@@ -169,9 +210,9 @@ pub(crate) async fn answer(
     };
     let question = match (name, s.questions.as_slice()) {
         (_, []) => {
+            let status = at.open.ports.shown_status(&at.session, &s.status().to_string()).await;
             return Err(usage(format!(
-                "no question is waiting in session {short}; its state is {}",
-                s.status()
+                "no question is waiting in session {short}; its state is {status}"
             )));
         }
         (None, [one]) => one.clone(),

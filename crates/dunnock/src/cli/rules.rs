@@ -1,7 +1,8 @@
-//! `dunnock rules`: lists, adds and removes approval rules for all sessions.
+//! `dunnock rules`: lists, adds and removes the user's approval rules.
 
 use crate::cli::args::RulesCommand as Asked;
-use crate::config::rules::{allow, alone, listed, load, save};
+use crate::config::paths;
+use crate::config::rules::{SavedRule, allow, alone, listed, load, save};
 use crate::view::exit::usage;
 use crate::view::output;
 use dunnock_proto::{Access, Rule};
@@ -28,14 +29,17 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
                 .iter()
                 .map(|rule| ("allow", rule))
                 .chain(rules.deny.iter().map(|rule| ("deny", rule)));
-            for (n, (kind, rule)) in all.clone().enumerate() {
+            for (n, (kind, saved)) in all.clone().enumerate() {
+                let rule = &saved.rule;
                 output::line(&match json {
                     true => {
-                        json!({"n": n + 1, "kind": kind, "tool": rule.tool, "words": rule.words})
-                            .to_string()
+                        json!({"n": n + 1, "kind": kind, "tool": rule.tool, "words": rule.words,
+                            "project": saved.project})
+                        .to_string()
                     }
                     false => {
-                        format!("{:>3}  {kind:<5}  {}", n + 1, output::visible(&listed(rule)))
+                        let line = format!("{}  {}", listed(rule), saved.place());
+                        format!("{:>3}  {kind:<5}  {}", n + 1, output::visible(&line))
                     }
                 });
             }
@@ -63,17 +67,18 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
             save(&rules)?;
             output::aside(&format!(
                 "removed: {}. Sessions that started with it keep it until they are resumed",
-                gone.shape()
+                gone.rule.shape()
             ));
         }
-        Some(Asked::Allow { words, network }) => {
+        Some(Asked::Allow { words, network, here }) => {
             let rule = rule(&words, Access { network, ..Access::NOTHING })?;
-            allow(&rule)?;
+            let project = here.then(|| paths::workspace(None)).transpose()?;
+            allow(&rule, project.as_deref())?;
         }
         Some(Asked::Deny { words }) => {
             let _alone = alone()?;
             let mut rules = load()?;
-            rules.deny.push(rule(&words, Access::NOTHING)?);
+            rules.deny.push(SavedRule { rule: rule(&words, Access::NOTHING)?, project: None });
             save(&rules)?;
         }
     }

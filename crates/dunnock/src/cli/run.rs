@@ -36,7 +36,8 @@ pub(crate) async fn run(
     let mut open = compose::open(&settings, flags.output.as_deref()).await?;
     paths::keeps_its_own(&workspace, &settings)?;
     let model = compose::model(&mut settings, &open.client).await?;
-    let mut config = compose::config(&settings, &open.client, model, attended(flags.json))?;
+    let mut config =
+        compose::config(&settings, &open.client, &workspace, model, attended(flags.json))?;
     if settings.planner.value {
         planner::plan(&settings, &mut config, &workspace, &task);
     }
@@ -149,7 +150,7 @@ pub(crate) async fn go_on(
             bail!("the folder of this session, {folder}, no longer exists. Restore it to continue");
         }
         let now = &seen.state.config;
-        let patch = compose::patch(settings, &open.client, now, None)?;
+        let patch = compose::patch(settings, &open.client, Path::new(folder.as_ref()), now, None)?;
         let config = patch.map_or_else(|| now.as_ref().clone(), |patch| now.with(&patch));
         open.confine(settings, config.sandbox)?;
         compose::keepable(&config, open.ports.level, open.ports.day_budget)?;
@@ -169,6 +170,7 @@ pub(crate) async fn go_on(
     let then = seen.state.owner.map_or(open.ports.level, |current| current.level);
     view.begin(&begins, if ended { then } else { open.ports.level });
     let now = seen.state.config.clone();
+    let folder = seen.state.workspace.clone().unwrap_or_default();
     let signals = Signals::new()?;
     let (ports, ctrl_c, output, upto) = (open.ports.clone(), CtrlC::Stops, flags.output, 0);
     let mut drive = Drive {
@@ -191,7 +193,9 @@ pub(crate) async fn go_on(
     // Whether a user can answer depends on the process that drives the session, not on one that
     // watches.
     let here = connection.handle().is_some().then(|| attended(flags.json));
-    if let Some(set) = compose::patch(settings, &open.client, &now, here)? {
+    if let Some(set) =
+        compose::patch(settings, &open.client, Path::new(folder.as_ref()), &now, here)?
+    {
         drive.upto = accepted(connection.send(Command::Configure { set }).await?)?;
     }
     if let Some(text) = prompt {

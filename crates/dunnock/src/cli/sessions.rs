@@ -26,7 +26,7 @@ pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Resul
     let log = open.ports.store.clone();
     let log = log.as_ref();
     match which {
-        Sessions::List { here, json, most } => list(log, here, json, most).await,
+        Sessions::List { here, json, most } => list(&open, here, json, most).await,
         Sessions::Show { id, json } => {
             show(&open, &find::session(&open, id.as_deref(), None).await?, json).await
         }
@@ -62,14 +62,15 @@ pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Resul
     }
 }
 
-async fn list(store: &dyn Store, here: bool, json: bool, most: u32) -> anyhow::Result<ExitCode> {
+async fn list(
+    open: &compose::Composed,
+    here: bool,
+    json: bool,
+    most: u32,
+) -> anyhow::Result<ExitCode> {
     let folder = folder(here)?;
-    let rows = store.list(folder.as_deref(), most).await?;
-    if json {
-        rows.iter().for_each(|row| output::line(&row_json(row).to_string()));
-        return Ok(ExitCode::SUCCESS);
-    }
-    if rows.is_empty() {
+    let rows = open.ports.store.list(folder.as_deref(), most).await?;
+    if rows.is_empty() && !json {
         output::note(match here {
             true => {
                 "no sessions in this folder yet. Omit --here to list the sessions of all folders"
@@ -78,12 +79,19 @@ async fn list(store: &dyn Store, here: bool, json: bool, most: u32) -> anyhow::R
         });
     }
     for row in rows {
+        let status = open.ports.shown_status(&row.id, &row.status).await;
+        if json {
+            let mut line = row_json(&row);
+            line["shown_status"] = json!(status);
+            output::line(&line.to_string());
+            continue;
+        }
         let title: String =
             output::one_line(&dunnock_tools::redacted(&row.title)).chars().take(60).collect();
         output::line(&format!(
             "{}  {:<8} {}  {title}  {}",
             row.id,
-            output::one_line(&row.status),
+            output::one_line(&status),
             output::time(row.created),
             output::one_line(&row.workspace)
         ));

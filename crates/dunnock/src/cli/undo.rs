@@ -242,12 +242,12 @@ async fn titles(at: &SessionHistory) -> std::collections::BTreeMap<u32, String> 
 
 pub(crate) async fn rewind(
     data: Option<PathBuf>,
-    id: &str,
+    id: Option<String>,
     step: u32,
     scope: Scope,
     how: Back,
 ) -> anyhow::Result<ExitCode> {
-    let at = SessionHistory::find(data, Some(id)).await?;
+    let at = SessionHistory::find(data, id.as_deref()).await?;
     let fact = at.step(step)?.max(1);
     let tree = if scope == Scope::Conversation { None } else { Some(at.tree(fact, how.force)?) };
     let way =

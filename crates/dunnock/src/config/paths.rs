@@ -186,3 +186,13 @@ pub(crate) async fn open(dir: &Path) -> anyhow::Result<OpenedStore> {
     }
     Ok(OpenedStore { store: opened.store, rebuilt: opened.salvaged.is_some() })
 }
+
+/// A path with `~` for the home folder, for people.
+pub(crate) fn short(path: &Path) -> String {
+    let home = text_var("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
+    match home.and_then(|home| path.strip_prefix(home).map(Path::to_path_buf).ok()) {
+        Some(below) if below.as_os_str().is_empty() => "~".into(),
+        Some(below) => format!("~/{}", below.display()),
+        None => path.display().to_string(),
+    }
+}

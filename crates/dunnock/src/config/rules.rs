@@ -1,7 +1,8 @@
-//! The user's approval rules for all sessions: `rules.toml` next to their settings, and `dunnock
-//! rules`.
+//! The user's approval rules, for one project or for all: `rules.toml` next to their settings, and
+//! `dunnock rules`.
 //!
-//! No folder or model can add rules: only an answer from the user or `dunnock rules` does.
+//! No folder or model can add rules: only an answer from the user or `dunnock rules` does. A rule
+//! for one project is stored here as well, never in the project.
 
 use crate::config::paths;
 use crate::view::exit::usage;
@@ -16,8 +17,55 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Rules {
-    pub(crate) allow: Vec<Rule>,
-    pub(crate) deny: Vec<Rule>,
+    pub(crate) allow: Vec<SavedRule>,
+    pub(crate) deny: Vec<SavedRule>,
+}
+
+/// A rule, and where it applies.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct SavedRule {
+    #[serde(flatten)]
+    pub(crate) rule: Rule,
+    /// The only folder in which it applies, together with the folders in it.
+    #[serde(default)]
+    pub(crate) project: Option<PathBuf>,
+}
+
+impl SavedRule {
+    /// Whether it applies to a session in this folder. The home folder and those above it hold
+    /// other projects, so a rule for one of them applies to that folder alone.
+    fn applies_in(&self, folder: &Path) -> bool {
+        let Some(project) = &self.project else { return true };
+        let home = paths::text_var("HOME").map(PathBuf::from);
+        let home = home.and_then(|home| home.canonicalize().ok());
+        let holds_home =
+            project.parent().is_none() || home.is_some_and(|home| home.starts_with(project));
+        folder == project || (folder.starts_with(project) && !holds_home)
+    }
+
+    /// Where it applies, for people.
+    pub(crate) fn place(&self) -> String {
+        match &self.project {
+            Some(project) => format!("in {}", paths::short(project)),
+            None => "in all projects".into(),
+        }
+    }
+}
+
+impl Rules {
+    /// The rules for sessions in this folder: those that allow, and those that deny.
+    pub(crate) fn of_folder(self, folder: &Path) -> (Vec<Rule>, Vec<Rule>) {
+        let here = |list: Vec<SavedRule>| {
+            let mut rules = Vec::new();
+            for saved in list.into_iter().filter(|saved| saved.applies_in(folder)) {
+                if !rules.contains(&saved.rule) {
+                    rules.push(saved.rule);
+                }
+            }
+            rules
+        };
+        (here(self.allow), here(self.deny))
+    }
 }
 
 fn file() -> anyhow::Result<PathBuf> {
@@ -39,14 +87,18 @@ pub(crate) fn load() -> anyhow::Result<Rules> {
 pub(crate) fn save(rules: &Rules) -> anyhow::Result<()> {
     let path = file()?;
     let mut text = String::from(
-        "# Rules for all sessions. \"dunnock rules\" lists them, \"dunnock rules revoke N\" \
-         removes one.\n",
+        "# Your approval rules. \"dunnock rules\" lists them, \"dunnock rules revoke N\" removes \
+         one.\n",
     );
     for (kind, list) in [("allow", &rules.allow), ("deny", &rules.deny)] {
-        for rule in list {
+        for SavedRule { rule, project } in list {
             let (tool, words) =
                 (serde_json::to_string(&rule.tool)?, serde_json::to_string(&rule.words)?);
             text.push_str(&format!("\n[[{kind}]]\ntool = {tool}\nwords = {words}\n"));
+            if let Some(project) = project {
+                let project = project.to_str().context("the path of the project is not UTF-8")?;
+                text.push_str(&format!("project = {}\n", serde_json::to_string(project)?));
+            }
             let Access { network, secrets, protected, git_config, repository, login, unsandboxed } =
                 rule.access;
             if !rule.access.is_nothing() {
@@ -79,8 +131,8 @@ pub(crate) fn listed(rule: &Rule) -> String {
     }
 }
 
-/// Saves an allow rule for all sessions, unless it would allow everything.
-pub(crate) fn allow(rule: &Rule) -> anyhow::Result<()> {
+/// Saves an allow rule for a project, or for all, unless it would allow everything.
+pub(crate) fn allow(rule: &Rule, project: Option<&Path>) -> anyhow::Result<()> {
     if !policy::grantable(rule) {
         return Err(usage(format!(
             "{} would allow everything, because it runs any command it is given. Name a more \
@@ -90,15 +142,16 @@ pub(crate) fn allow(rule: &Rule) -> anyhow::Result<()> {
     }
     let _alone = alone()?;
     let mut rules = load()?;
-    if !rules.allow.contains(rule) {
-        rules.allow.push(rule.clone());
+    let saved = SavedRule { rule: rule.clone(), project: project.map(Path::to_path_buf) };
+    if !rules.allow.contains(&saved) {
+        rules.allow.push(saved);
         save(&rules)?;
     }
     Ok(())
 }
 
 /// Removes an allow rule or a deny rule.
-pub(crate) fn revoke(rule: &Rule, allows: bool) -> anyhow::Result<()> {
+pub(crate) fn revoke(rule: &SavedRule, allows: bool) -> anyhow::Result<()> {
     let _alone = alone()?;
     let mut rules = load()?;
     let list = if allows { &mut rules.allow } else { &mut rules.deny };
@@ -122,12 +175,41 @@ pub(crate) fn alone() -> anyhow::Result<std::fs::File> {
 }
 
 /// Saves an allow rule and prints it.
-pub(crate) fn always(rule: &Rule) -> anyhow::Result<()> {
-    allow(rule)?;
+pub(crate) fn always(rule: &Rule, project: Option<&Path>) -> anyhow::Result<()> {
+    allow(rule, project)?;
+    let saved = SavedRule { rule: rule.clone(), project: project.map(Path::to_path_buf) };
     output::note(&format!(
-        "always allowed from now on, in all sessions: {}. To remove the rule: dunnock rules \
-         revoke N",
+        "always allowed from now on, {}: {}. To remove the rule: dunnock rules revoke N",
+        saved.place(),
         rule.shape()
     ));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_of_a_project_applies_there_and_in_its_folders_alone() {
+        let rule = Rule { tool: "shell".into(), words: Vec::new(), access: Access::NOTHING };
+        let of = |project: &str| SavedRule { rule: rule.clone(), project: Some(project.into()) };
+        for (project, folder, applies) in [
+            ("/w/shop", "/w/shop", true),
+            ("/w/shop", "/w/shop/web", true),
+            ("/w/shop", "/w/shop2", false),
+            ("/w/shop", "/w", false),
+            ("/", "/w", false),
+            ("/", "/", true),
+        ] {
+            assert_eq!(of(project).applies_in(Path::new(folder)), applies, "{project} {folder}");
+        }
+        assert!(SavedRule { rule, project: None }.applies_in(Path::new("/w")));
+        // A rule that a release without projects wrote applies to all of them.
+        let old = "[[allow]]\ntool = \"shell\"\nwords = [\"make\"]\n";
+        let new = format!("{old}project = \"/w/shop\"\naccess = {{ network = true }}\n");
+        assert_eq!(toml::from_str::<Rules>(old).unwrap().allow[0].project, None);
+        let saved = toml::from_str::<Rules>(&new).unwrap().allow.remove(0);
+        assert!(saved.project == Some("/w/shop".into()) && saved.rule.access.network);
+    }
 }

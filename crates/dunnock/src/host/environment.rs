@@ -7,10 +7,10 @@ use crate::own_programs::OwnPrograms;
 use crate::view::output;
 use dunnock_engine::{load, past};
 use dunnock_model::ModelClient;
-use dunnock_ports::RestorePlan as Way;
-use dunnock_proto::{SessionId, count};
+use dunnock_ports::{RestorePlan as Way, Store};
+use dunnock_proto::{CallId, SessionId, count};
 use dunnock_tui::words::{first_line, short};
-use dunnock_tui::{HostEvent, Own, SessionRow};
+use dunnock_tui::{CallText, HostEvent, Own, SessionRow};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -23,12 +23,7 @@ const OWN: u64 = 64 << 10;
 
 /// A folder with `~` for the home folder.
 pub(crate) fn folder(path: &Path) -> String {
-    let home = paths::text_var("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
-    match home.and_then(|home| path.strip_prefix(home).map(Path::to_path_buf).ok()) {
-        Some(below) if below.as_os_str().is_empty() => "~".into(),
-        Some(below) => format!("~/{}", below.display()),
-        None => path.display().to_string(),
-    }
+    paths::short(path)
 }
 
 /// The git branch of a folder, read from the files of the repository without running a program.
@@ -173,7 +168,10 @@ pub(crate) async fn sessions(
             holding.entry(found.session).or_insert_with(|| output::one_line(&found.excerpt));
         }
     }
-    let rows = log.list(None, most).await?;
+    let mut rows = log.list(None, most).await?;
+    for row in &mut rows {
+        row.status = open.ports.shown_status(&row.id, &row.status).await;
+    }
     let row = |row: dunnock_ports::Listed| SessionRow {
         excerpt: holding.get(&row.id).map(|text| short(text, 120)).unwrap_or_default(),
         title: short(&output::one_line(&dunnock_tools::redacted(&row.title)), 100),
@@ -227,6 +225,25 @@ pub(crate) async fn changed_since(open: &Composed, session: &SessionId) -> Optio
             Some(format!("{one} and {} were changed", count(rest.len(), "other file")))
         }
     }
+}
+
+/// The whole output of a call that has ended, or what it changed.
+pub(crate) async fn call_text(
+    store: &dyn Store,
+    session: &SessionId,
+    call: CallId,
+) -> anyhow::Result<CallText> {
+    let gone = || anyhow::anyhow!("the output of call {call} is missing");
+    let finished = store.finished(session, call).await?.ok_or_else(gone)?;
+    let text = async |hash| {
+        let bytes = store.blob(hash).await?.ok_or_else(gone)?;
+        anyhow::Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    Ok(match (finished.diff, finished.full) {
+        (Some(diff), _) => CallText::Diff(text(diff).await?),
+        (None, Some(full)) => CallText::Output(text(full).await?),
+        (None, None) => CallText::Output(finished.shown.to_string()),
+    })
 }
 
 /// A new file for an export, in a private folder, under a name that cannot be guessed or already
@@ -288,6 +305,7 @@ pub(crate) async fn shell(
     folder: PathBuf,
     tell: mpsc::Sender<HostEvent>,
 ) {
+    let place = folder.clone();
     let shell =
         paths::text_var("SHELL").filter(|s| !s.is_empty()).unwrap_or_else(|| "/bin/sh".into());
     // Their shell may have any syntax, so /bin/sh merges the two streams.
@@ -320,6 +338,7 @@ pub(crate) async fn shell(
         Ok(status) => status.to_string(),
         Err(error) => error.to_string(),
     };
+    let _ = tell.send(HostEvent::Branch(branch(&place))).await;
     let _ = tell.send(HostEvent::ShellEnded(how)).await;
 }
 

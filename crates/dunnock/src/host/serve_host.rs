@@ -3,6 +3,7 @@
 
 use crate::cli::undo::{self, SessionHistory};
 use crate::compose::{self, Composed};
+use crate::config::rules::{self, SavedRule};
 use crate::config::settings::{Settings, Value};
 use crate::config::{load, paths};
 use crate::files;
@@ -14,10 +15,10 @@ use dunnock_core::State;
 use dunnock_engine::{FileLocks, Ports};
 use dunnock_model::{ModelClient, Prompts, Service, TryError, service_offers};
 use dunnock_ports::{BoxFuture, Store};
-use dunnock_proto::{Config, ConfigPatch, Hash, Isolation, Mode, Price, Rule, Sandbox, SessionId};
+use dunnock_proto::{Config, ConfigPatch, Hash, Isolation, Mode, Price, Sandbox, SessionId};
 use dunnock_serve::{
-    Change, Changes, CustomCommand, Host, Once, Point, ProviderKey, ProviderRow, Refusal,
-    SetUpError, Start, UndoPreview,
+    Change, Changes, CustomCommand, Host, Once, Point, ProviderKey, ProviderRow, Refusal, RuleRow,
+    SetRule, SetUpError, Start, UndoPreview,
 };
 use dunnock_store::Memory;
 use std::collections::HashMap;
@@ -157,7 +158,7 @@ impl ServeHost {
                 Some(model) => model.clone(),
                 None => compose::model(&mut settings, &work.client).await?,
             };
-            let mut config = compose::config(&settings, &work.client, model, true)?;
+            let mut config = compose::config(&settings, &work.client, &folder, model, true)?;
             if settings.max_steps.is_default() {
                 config.max_steps = STEPS;
             }
@@ -254,7 +255,7 @@ impl ServeHost {
             locks: place.path().to_path_buf(),
             ..base
         };
-        let config = compose::config(&settings, &self.service, model, false)?;
+        let config = compose::config(&settings, &self.service, &self.workspace, model, false)?;
         let config = Config {
             profile: "default".into(),
             mode: if config.mode == Mode::Read { Mode::Read } else { Mode::Edits },
@@ -273,13 +274,13 @@ fn set_up_error(error: TryError) -> SetUpError {
 
 /// Changes to the user's rules since the session received them: new deny rules are added and
 /// removed allow rules are dropped. Deny rules set by a client stay.
-fn rules_since(config: &Config) -> anyhow::Result<Option<ConfigPatch>> {
-    let rules = crate::config::rules::load()?;
+fn rules_since(folder: &Path, config: &Config) -> anyhow::Result<Option<ConfigPatch>> {
+    let (allow, denied) = rules::load()?.of_folder(folder);
     let mut deny = config.deny.clone();
-    deny.extend(rules.deny.into_iter().filter(|rule| !config.deny.contains(rule)));
+    deny.extend(denied.into_iter().filter(|rule| !config.deny.contains(rule)));
     let patch = ConfigPatch {
         deny: (deny != config.deny).then_some(deny),
-        allow: (rules.allow != config.allow).then_some(rules.allow),
+        allow: (allow != config.allow).then_some(allow),
         ..ConfigPatch::default()
     };
     Ok((patch != ConfigPatch::default()).then_some(patch))
@@ -309,7 +310,7 @@ impl Host for ServeHost {
         }
         let fits = || {
             let work = self.work(Path::new(folder.as_ref()))?;
-            let patch = rules_since(&state.config)?;
+            let patch = rules_since(Path::new(folder.as_ref()), &state.config)?;
             let config = patch
                 .as_ref()
                 .map_or_else(|| state.config.as_ref().clone(), |patch| state.config.with(patch));
@@ -398,18 +399,33 @@ impl Host for ServeHost {
         })
     }
 
-    fn rules(&self) -> Result<Vec<(Rule, String, bool)>, Refusal> {
-        let rules = crate::config::rules::load().map_err(conflict)?;
-        let all = |list: Vec<Rule>, allows| {
-            list.into_iter().map(move |rule| (rule.clone(), rule.words(), allows))
+    fn rules(&self) -> Result<Vec<RuleRow>, Refusal> {
+        let saved = rules::load().map_err(conflict)?;
+        let all = |list: Vec<SavedRule>, allow| {
+            list.into_iter().map(move |saved| RuleRow {
+                words: saved.rule.words(),
+                place: saved.place(),
+                project: saved.project.map(|path| path.to_string_lossy().into_owned()),
+                rule: saved.rule,
+                allow,
+            })
         };
-        Ok(all(rules.allow, true).chain(all(rules.deny, false)).collect())
+        Ok(all(saved.allow, true).chain(all(saved.deny, false)).collect())
     }
 
-    fn rule(&self, rule: &Rule, allows: bool, holds: bool) -> Result<(), Refusal> {
-        match (allows, holds) {
-            (true, true) => crate::config::rules::allow(rule).map_err(conflict),
-            (_, false) => crate::config::rules::revoke(rule, allows).map_err(conflict),
+    fn rule(&self, set: &SetRule) -> Result<(), Refusal> {
+        let project = set.project.as_deref();
+        match (set.allow, set.active) {
+            (true, true) => {
+                // As sessions name their folder, so that it applies to them.
+                let project = project.map(|path| self.place(Some(path))).transpose()?;
+                rules::allow(&set.rule, project.as_deref()).map_err(conflict)
+            }
+            (_, false) => {
+                let saved =
+                    SavedRule { rule: set.rule.clone(), project: project.map(PathBuf::from) };
+                rules::revoke(&saved, set.allow).map_err(conflict)
+            }
             (false, true) => {
                 Err(Refusal::Conflict("to add a deny rule, use: dunnock rules deny".into()))
             }

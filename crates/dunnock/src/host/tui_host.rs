@@ -3,7 +3,7 @@
 //! One task holds the connection and folds its events. Slow work runs in separate tasks.
 
 use crate::cli::undo::{self, SessionHistory};
-use crate::cli::{cost, find, pictures, transfer};
+use crate::cli::{context, cost, find, pictures, transfer};
 use crate::compose::{self, Composed};
 use crate::config::settings::Settings;
 use crate::config::{paths, rules};
@@ -13,9 +13,10 @@ use crate::view::output;
 use dunnock_core::{State, fold_record};
 use dunnock_engine::{Connection, FirstPrompt, create_with_prompt, fork, load};
 use dunnock_proto::{
-    Command, CommandRequest, ConfigPatch, Frame, Isolation, Mode, RewindTo, Seq, SessionId,
+    Command, CommandRequest, ConfigPatch, Decoded, Event, Finished, Frame, Isolation, Mode,
+    RewindTo, Seq, SessionId,
 };
-use dunnock_tui::{HostEvent, HostRequest, LoginEvent, LoginRequest, Welcome};
+use dunnock_tui::{HostEvent, HostRequest, LoginEvent, LoginRequest, RuleScope, Welcome};
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 
@@ -33,6 +34,8 @@ pub(crate) enum StartWith {
 
 /// Steps per prompt if a user is present, who can then choose to continue.
 pub(crate) const STEPS: u32 = 20;
+/// Events before the end of a session whose diffs are loaded when it is opened.
+const RECENT: Seq = 600;
 /// The most sessions in a list.
 const ROWS: u32 = 200;
 
@@ -140,7 +143,7 @@ impl TuiHost {
                     None => break,
                 },
                 frame = frame => match frame {
-                    Ok(frame) => self.frame(frame).await,
+                    Ok(frame) => self.frame(&open, frame).await,
                     Err(error) => {
                         self.current = None;
                         self.tell(HostEvent::Lost(error.to_string())).await;
@@ -287,8 +290,9 @@ impl TuiHost {
                  the session",
             );
         }
-        let pictures = pictures::read(&paths.iter().map(PathBuf::from).collect::<Vec<_>>())?;
-        let mut config = compose::config(&self.settings, &open.client, model, true)?;
+        let pictures = pictures::read(&self.in_folder(paths))?;
+        let mut config =
+            compose::config(&self.settings, &open.client, &self.workspace, model, true)?;
         if self.settings.max_steps.is_default() {
             config.max_steps = STEPS;
         }
@@ -310,7 +314,7 @@ impl TuiHost {
 
     /// Sends a prompt with images to the open session.
     async fn say(&mut self, open: &Composed, text: &str, paths: &[String]) -> anyhow::Result<()> {
-        let pictures = pictures::read(&paths.iter().map(PathBuf::from).collect::<Vec<_>>())?;
+        let pictures = pictures::read(&self.in_folder(paths))?;
         let session = self.session()?.session.clone();
         let images = pictures::keep(&open.ports, &session, &pictures).await?;
         self.command(Command::Prompt { text: text.into(), images }).await.map(drop)
@@ -354,7 +358,8 @@ impl TuiHost {
             None => load(open.ports.store.as_ref(), &session).await?.state,
         };
         let upto = state.seq;
-        let patch = compose::patch(&self.settings, &open.client, &state.config, Some(true));
+        let patch =
+            compose::patch(&self.settings, &open.client, &folder, &state.config, Some(true));
         let mut begins = state.clone();
         if let Ok(Some(patch)) = &patch {
             begins.config = state.config.with(patch).into();
@@ -390,13 +395,35 @@ impl TuiHost {
         Ok(())
     }
 
-    async fn frame(&mut self, frame: Frame) {
+    async fn frame(&mut self, open: &Composed, frame: Frame) {
         if let (Frame::Event(record), Some(current)) = (&frame, &mut self.current)
             && record.envelope.seq > self.upto
         {
             fold_record(&mut current.state, record);
         }
+        if let Frame::Event(record) = &frame
+            && record.envelope.kind == "finished"
+            && record.envelope.seq + RECENT > self.upto
+            && let Decoded::Known(Event::Finished(end)) = record.decode()
+        {
+            self.call_ended(open, &end).await;
+        }
         self.tell(HostEvent::Frame(frame)).await;
+    }
+
+    /// Reports what an edit changed, with its line numbers, and the branch if the call changed it.
+    async fn call_ended(&mut self, open: &Composed, end: &Finished) {
+        if let Some(diff) = end.diff
+            && let Ok(Some(text)) = open.ports.store.blob(diff).await
+        {
+            let text = String::from_utf8_lossy(&text).into_owned();
+            self.tell(HostEvent::CallDiff(end.call, text)).await;
+        }
+        let branch = environment::branch(&self.folder());
+        if branch != self.welcome.branch {
+            self.welcome.branch.clone_from(&branch);
+            self.tell(HostEvent::Branch(branch)).await;
+        }
     }
 
     fn session(&mut self) -> anyhow::Result<&mut Current> {
@@ -528,9 +555,25 @@ impl TuiHost {
                     report(&tell, undo::diff_text(&at, None).await.map(HostEvent::Diff)).await
                 });
             }
+            HostRequest::CallText(call) => {
+                let (tell, session) = (self.tell.clone(), self.session()?.session.clone());
+                let store = open.ports.store.clone();
+                tokio::spawn(async move {
+                    let text = environment::call_text(store.as_ref(), &session, call).await;
+                    let text = text.map_err(|error| format!("{error:#}"));
+                    tell.send(HostEvent::CallText(call, text)).await
+                });
+            }
+            HostRequest::Context => {
+                let session = self.session()?.session.clone();
+                self.tell(HostEvent::Text(context::lines(open, &session).await?)).await;
+            }
             HostRequest::Cost => cost::show(open, &self.session()?.session.clone(), false).await?,
             HostRequest::Rules => drop(crate::cli::rules::run(None, false)?),
-            HostRequest::Grant(rule) => rules::always(&rule)?,
+            HostRequest::Grant(rule, RuleScope::Project) => {
+                rules::always(&rule, Some(&self.folder()))?;
+            }
+            HostRequest::Grant(rule, RuleScope::AllProjects) => rules::always(&rule, None)?,
             HostRequest::Export => {
                 let session = self.session()?.session.clone();
                 let path = environment::export_file(&session)?;
@@ -607,6 +650,12 @@ impl TuiHost {
         let of_session =
             self.current.as_ref().and_then(|c| c.state.workspace.as_deref().map(PathBuf::from));
         of_session.unwrap_or_else(|| self.workspace.clone())
+    }
+
+    /// These paths; those that are not absolute are in the folder.
+    fn in_folder(&self, paths: &[String]) -> Vec<PathBuf> {
+        let folder = self.folder();
+        paths.iter().map(|path| folder.join(path)).collect()
     }
 
     /// The open session and its history.

@@ -225,15 +225,21 @@ impl Plain {
         }
         let what = output::short(&output::one_line(&gist(&call.part)), 100);
         let mut text = format!("• {tool}  {what}\n");
-        if ok {
+        if ok && e.diff.is_some() {
+            // The changed lines of an edit, in their order.
+            let lines: Vec<&str> = e.shown.lines().collect();
+            let shown = if lines.len() > OUTPUT + 1 { OUTPUT } else { lines.len() };
+            let row = |line: &str| output::short(&output::visible(line), 200);
+            let mut rows: Vec<String> = lines.iter().take(shown).map(|line| row(line)).collect();
+            let more = lines.len() - shown;
+            rows.extend((more > 0).then(|| format!("... {}", count(more, "more line"))));
+            let last = rows.pop().unwrap_or_default();
+            rows.iter().for_each(|row| text.push_str(&format!("  │ {row}\n")));
+            text.push_str(&format!("  └ {last}{time}"));
+        } else if ok {
+            // Only the first line, and the number of the others.
             let first = e.shown.lines().next().unwrap_or_default();
-            let rest: Vec<&str> = e.shown.lines().skip(1).collect();
-            // Show the changed lines of an edit; of other calls, only the number of lines.
-            let shown = if e.diff.is_some() { OUTPUT } else { 0 };
-            for line in rest.iter().take(shown) {
-                text.push_str(&format!("  │ {}\n", output::short(&output::visible(line), 200)));
-            }
-            let more = rest.len().saturating_sub(shown);
+            let more = e.shown.lines().count().saturating_sub(1);
             let more =
                 if more > 0 { format!(" (+{})", count(more, "line")) } else { String::new() };
             text.push_str(&format!(
