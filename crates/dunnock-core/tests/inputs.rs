@@ -394,6 +394,14 @@ fn previews(r: &mut Rng) -> Previews {
 }
 
 pub fn reply(r: &mut Rng, s: &State) -> Command {
+    // A yes that is withdrawn before the call starts.
+    let unbegun = s.calls.iter().filter(|call| call.stage == Stage::Allowed);
+    if let Some((question, hash)) = unbegun.filter_map(|call| call.answered).next()
+        && r.chance(20)
+    {
+        let answer = if r.chance(80) { Answer::No } else { Answer::Yes };
+        return Command::Reply { question, hash, answer, note: None };
+    }
     let Some(q) = r.pick(&s.questions) else {
         let question = QuestionId(r.below(8) as u32);
         return Command::Reply { question, hash: Hash::ZERO, answer: Answer::Yes, note: None };

@@ -616,6 +616,41 @@ fn an_answer_to_what_was_not_shown_is_refused() {
     assert!(s.out.contains("allowed 1.0 Person(QuestionId(1))"), "{}", s.out);
 }
 
+/// UX-A12: what was approved could not be declined any more, although nothing had started.
+#[test]
+fn a_yes_can_be_withdrawn_until_the_call_starts() {
+    let mut s = scene(Config { mode: Mode::Ask, ..auto() });
+    s.line("> go");
+    s.line("< shell: make a | shell: make b");
+    let asked = s.s.questions.clone();
+    let reply = |n: usize, answer: Answer, hash: Hash| Command::Reply {
+        question: asked[n].id,
+        hash,
+        answer,
+        note: Some("rather not".into()),
+    };
+    s.command(reply(0, Answer::Yes, asked[0].hash));
+    s.command(reply(1, Answer::Yes, asked[1].hash));
+    assert!(s.out.contains("started 1.0") && !s.out.contains("started 1.1"), "{}", s.out);
+    for refused in [
+        reply(0, Answer::No, asked[0].hash),
+        reply(1, Answer::No, asked[0].hash),
+        reply(1, Answer::Yes, asked[1].hash),
+    ] {
+        s.command(refused);
+        assert!(s.out.ends_with("refused: NoQuestion\n"), "{}", s.out);
+    }
+    s.command(reply(1, Answer::No, asked[1].hash));
+    let call = s.s.calls.iter().find(|call| call.id.index == 1).unwrap();
+    assert!(
+        call.finished() && s.out.contains("the person declined this call: rather not"),
+        "{}",
+        s.out
+    );
+    s.command(reply(1, Answer::No, asked[1].hash));
+    assert!(s.out.ends_with("refused: NoQuestion\n"), "{}", s.out);
+}
+
 /// The approval that a command asks for, if it does.
 fn asked_for(mode: Mode, line: &str) -> Option<Approval> {
     let mut s = scene(Config { mode, ..auto() });
