@@ -6,10 +6,14 @@
 export interface Access {
   /** Of these, only the configuration of git repositories. */
   git_config?: boolean;
+  /** The person's own login for the program that runs. */
+  login?: boolean;
   /** The machine's network. */
   network: boolean;
   /** Files in the workspace that other programs run or follow. */
   protected: boolean;
+  /** The whole repository, if the workspace is only a folder of it. */
+  repository?: boolean;
   /** Secret files in the workspace. */
   secrets: boolean;
   /** The whole machine: no sandbox at all. */
@@ -200,6 +204,11 @@ export type CallPreview = {
     program: string;
   };
 } | {
+  uses_login: {
+    /** What it is. */
+    what: string;
+  };
+} | "finds_no_login" | {
   deletes: {
     /** How many. */
     files: number;
@@ -706,6 +715,8 @@ export type Owner = string;
 export interface OwnerChanged {
   /** Its release. */
   app: string;
+  /** The workspace is only a folder of a git repository. */
+  in_repository?: boolean;
   /** How well it can isolate commands. */
   isolation: Isolation;
   /** What a request may have used that was in progress when the previous process died. */
@@ -896,7 +907,12 @@ export type Reason = "requests_network" | {
     /** The git command. */
     command: string;
   };
-} | "changes_git_config" | "git_unprotected" | "deletes_folder" | "names_secret" | {
+} | "changes_git_config" | {
+  changes_repository: {
+    /** The git command. */
+    command: string;
+  };
+} | "git_unprotected" | "deletes_folder" | "names_secret" | {
   acts_on_machine: {
     /** The program. */
     program: string;
@@ -960,7 +976,7 @@ export interface Replied {
 }
 
 /** The kinds of requests. Each has its own heading and its own label for a yes. */
-export type RequestKind = "unsandboxed" | "network" | "secrets" | "protected" | "extra_access" | "destructive" | "command" | "edit" | "edit_and_delete" | "deletion" | "move" | "process_input" | {
+export type RequestKind = "unsandboxed" | "network" | "secrets" | "protected" | "repository" | "login" | "extra_access" | "destructive" | "command" | "edit" | "edit_and_delete" | "deletion" | "move" | "process_input" | {
   tool: {
     /** Its name, from the list of tools that the session offers. */
     name: string;

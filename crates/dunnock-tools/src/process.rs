@@ -184,8 +184,7 @@ impl Program {
                     .approved()
                     .is_some_and(|layout| layout.shortens_path(context.root.path()));
                 let (level, network) = (Some(context.level), context.access.network);
-                watch =
-                    Watch { guards: boxed.guards, level, network, short_path, history: None };
+                watch = Watch { guards: boxed.guards, level, network, short_path, history: None };
                 spec = Some(boxed.spec);
                 repositories = Some(boxed.repositories);
             }
