@@ -280,7 +280,7 @@ export interface OverviewRow {
   more?: Activity | null;
   /** Number of events so far. */
   seq: number;
-  /** The same for people: `paused` if it would work, but no process drives it. */
+  /** The state to display: like `state`, but `paused` if it has work to do and no process drives it. */
   shown_status: string;
   /** `working`, `waiting`, `done`, `failed`, `stopped` or `limit`. */
   state: string;
@@ -348,7 +348,7 @@ export interface Row {
   id: SessionId;
   /** Number of events so far. */
   seq: number;
-  /** The same for people: `paused` if it would work, but no process drives it. */
+  /** The state to display: like `state`, but `paused` if it has work to do and no process drives it. */
   shown_status: string;
   /** `working`, `waiting`, `done`, `failed`, `stopped` or `limit`. */
   state: string;
@@ -486,7 +486,7 @@ export interface View {
   questions: (OpenQuestion)[];
   /** Number of events so far. */
   seq: number;
-  /** The same for people: `paused` if it would work, but no process drives it. */
+  /** The state to display: like `state`, but `paused` if it has work to do and no process drives it. */
   shown_status: string;
   /** `working`, `waiting`, `done`, `failed`, `stopped` or `limit`. */
   state: string;

@@ -69,7 +69,7 @@ mod tests {
         ("dunnock-engine", &["dunnock-core", "dunnock-ports", "dunnock-private", "dunnock-proto"]),
         ("dunnock-model", &["dunnock-core", "dunnock-ports", "dunnock-private", "dunnock-proto"]),
         ("dunnock-sandbox", &["dunnock-private"]),
-        ("dunnock-tui", &["dunnock-private", "dunnock-proto"]),
+        ("dunnock-tui", &["dunnock-core", "dunnock-private", "dunnock-proto"]),
         ("dunnock-serve", &["dunnock-core", "dunnock-engine", "dunnock-ports", "dunnock-proto"]),
         (
             "dunnock-tools",

@@ -681,7 +681,8 @@ fn a_question_carries_the_reason_the_isolation_the_access_and_the_rule() {
         ("git reset --hard", RequestKind::Destructive),
         ("cat .env", RequestKind::Secrets),
         ("git config a b", RequestKind::Protected),
-        ("git push origin main", RequestKind::ExtraAccess),
+        ("git push origin main", RequestKind::Login),
+        ("git push origin main; true", RequestKind::ExtraAccess),
         ("rm -rf .", RequestKind::Destructive),
     ];
     for (line, kind) in kinds {

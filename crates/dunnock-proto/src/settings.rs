@@ -328,7 +328,7 @@ impl Access {
             ),
             (self.git_config && !self.protected, "write access to .git/config, not to hooks"),
             (self.repository, "write access to the whole repository, not only to this folder"),
-            (self.login, "your own login for this program, as listed under \"effect\""),
+            (self.login, "your own login for this program (details under \"effect\")"),
         ];
         all.into_iter().filter(|(on, _)| *on).map(|(_, words)| words)
     }

@@ -437,9 +437,9 @@ impl Layout {
         env
     }
 
-    /// The addresses of the remotes of the workspace's repository.
+    /// The remotes of the workspace's repository, each with its name and its address.
     #[must_use]
-    pub fn remotes(&self, workspace: &Path) -> Vec<String> {
+    pub fn remotes(&self, workspace: &Path) -> Vec<(String, String)> {
         let own = repositories::at(&workspace.join(".git"));
         let git = self.outer(workspace).map(|outer| outer.git).or(own);
         git.map(|git| repositories::remotes(&git)).unwrap_or_default()

@@ -219,12 +219,22 @@ fn plain(value: &str) -> String {
     text.trim_end().to_owned()
 }
 
-/// The addresses of the remotes of a repository.
-pub(crate) fn remotes(repository: &Path) -> Vec<String> {
-    let all = configs_of(repository).into_iter().filter_map(|file| text(&file));
-    let urls = all.flat_map(|text| settings(&text));
-    let is_url = |key: &str| matches!(key, "remote.url" | "remote.pushurl");
-    urls.filter(|(key, _)| is_url(key)).map(|(_, url)| url).collect()
+/// The remotes of a repository, each with its name and its address.
+pub(crate) fn remotes(repository: &Path) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for text in configs_of(repository).into_iter().filter_map(|file| text(&file)) {
+        // One remote at a time: settings of a section have no name of the remote.
+        for part in text.split("[remote \"").skip(1) {
+            let Some((name, rest)) = part.split_once("\"]") else { continue };
+            let rest = rest.split("\n[").next().unwrap_or(rest);
+            let found = settings(&format!("[remote]{rest}"));
+            let urls = found
+                .into_iter()
+                .filter(|(key, _)| matches!(key.as_str(), "remote.url" | "remote.pushurl"));
+            all.extend(urls.map(|(_, url)| (name.to_owned(), url)));
+        }
+    }
+    all
 }
 
 /// The credential helpers in a configuration file.

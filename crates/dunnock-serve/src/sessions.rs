@@ -45,7 +45,7 @@ pub(crate) struct Row {
     workspace: String,
     /// `working`, `waiting`, `done`, `failed`, `stopped` or `limit`.
     state: String,
-    /// The same for people: `paused` if it would work, but no process drives it.
+    /// The state to display: like `state`, but `paused` if it has work to do and no process drives it.
     shown_status: String,
     /// RFC 3339, UTC.
     created: String,

@@ -52,9 +52,6 @@ fn table(login: Login) -> (&'static [&'static str], &'static [&'static str]) {
                 "AWS_SESSION_TOKEN",
             ],
         ),
-        Login::GoogleCloud => (&[".config/gcloud"], &["GOOGLE_APPLICATION_CREDENTIALS"]),
-        Login::Azure => (&[".azure"], &[]),
-        Login::Kubernetes => (&[".kube/config"], &["KUBECONFIG"]),
     }
 }
 
@@ -69,8 +66,7 @@ pub(crate) fn credentials(
     let home = layout.home.as_deref()?;
     let mut found = Credentials::default();
     if login == Login::Git {
-        let mut remotes = layout.remotes(workspace);
-        remotes.extend(words(command));
+        let remotes = addresses(layout.remotes(workspace), &words(command));
         if remotes.iter().any(|url| is_ssh(url)) {
             found.add_ssh(home, isolation);
         }
@@ -141,18 +137,16 @@ impl Credentials {
         for helper in &helpers {
             self.words.push(format!("your git credential helper ({helper})"));
         }
-        let known = [
-            ("store", [".git-credentials", ".config/git/credentials"]),
-            ("cache", [".cache/git/credential", ".git-credential-cache"]),
-            ("gh", [".config/gh", ".config/gh"]),
+        let known: [(&str, &[&str]); 3] = [
+            ("store", &[".git-credentials", ".config/git/credentials"]),
+            ("cache", &[".cache/git/credential", ".git-credential-cache"]),
+            ("gh", &[".config/gh"]),
         ];
-        for (word, files) in known {
-            if helpers.iter().any(|helper| helper.contains(word)) {
-                let files = files.iter().map(|name| home.join(name));
-                self.files.extend(files.filter(|file| file.exists()));
+        for (program, files) in known {
+            if helpers.iter().any(|helper| program_of(helper) == program) {
+                files.iter().for_each(|name| self.add_file(home, &home.join(name)));
             }
         }
-        self.files.dedup();
     }
 }
 
@@ -169,6 +163,28 @@ fn identity_files(ssh: &Path, home: &Path) -> Vec<PathBuf> {
             None => PathBuf::from(value),
         })
         .collect()
+}
+
+/// The program of a credential helper, without its folder: `gh` for `!/usr/bin/gh auth
+/// git-credential`.
+fn program_of(helper: &str) -> &str {
+    let first = helper.trim_start_matches('!').split_whitespace().next().unwrap_or_default();
+    first.rsplit('/').next().unwrap_or(first)
+}
+
+/// The addresses that a command of git contacts: those of the remote that it names or the address
+/// itself; if it names none, those of all remotes.
+fn addresses(remotes: Vec<(String, String)>, words: &[String]) -> Vec<String> {
+    let mut operands = words.iter().skip(2).filter(|word| !word.starts_with('-'));
+    let all = |name: Option<&String>| -> Vec<String> {
+        let of = remotes.iter().filter(|(of, _)| name.is_none_or(|name| name == of));
+        of.map(|(_, url)| url.clone()).collect()
+    };
+    match operands.next() {
+        Some(word) if remotes.iter().any(|(name, _)| name == word) => all(Some(word)),
+        Some(word) if word.contains("://") || word.contains('@') => vec![word.clone()],
+        _ => all(None),
+    }
 }
 
 fn words(command: &CommandText) -> Vec<String> {
@@ -216,6 +232,26 @@ mod tests {
         {
             assert!(!is_ssh(url), "{url}");
         }
+    }
+
+    #[test]
+    fn only_the_remote_that_a_command_names_counts() {
+        let remotes = || {
+            vec![
+                ("origin".to_owned(), "https://h/x".to_owned()),
+                ("fork".to_owned(), "git@h:y".to_owned()),
+            ]
+        };
+        let of = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            addresses(remotes(), &words)
+        };
+        assert_eq!(of("git push origin HEAD:main"), ["https://h/x"]);
+        assert_eq!(of("git push -u fork main"), ["git@h:y"]);
+        assert_eq!(of("git push"), ["https://h/x", "git@h:y"]);
+        assert_eq!(of("git clone git@other:z"), ["git@other:z"]);
+        assert_eq!(program_of("!/usr/bin/gh auth git-credential"), "gh");
+        assert_eq!(program_of("/home/hugh/bin/helper"), "helper");
     }
 
     #[test]

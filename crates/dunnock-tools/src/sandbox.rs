@@ -188,6 +188,9 @@ impl CallSandbox {
         if login {
             spec.readable.extend(credentials.files.iter().cloned());
             spec.hidden.retain(|path| !credentials.files.contains(path));
+            // Other commands can write to the cache of the workspace, where git would look for a
+            // daemon that keeps passwords.
+            env.retain(|(name, _)| name != "XDG_CACHE_HOME");
             env.extend(credentials.env.iter().cloned());
             if credentials.git_helpers {
                 let set = layout.with_credential_helpers(top, &mut spec);

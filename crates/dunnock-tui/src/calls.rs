@@ -39,7 +39,7 @@ pub fn change(part: &CallPart) -> Vec<DiffRow> {
                 number: None,
                 text: line.to_owned(),
             })),
-            None => change.extend(diff::rows(text)),
+            None => change.extend(diff::patch_rows(text)),
         }
     }
     change

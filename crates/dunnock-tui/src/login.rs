@@ -311,8 +311,8 @@ impl Login {
             Step::Key => {
                 lines.extend(text(&format!("Paste the API key of {name}."), Tone::Text));
                 let about = format!(
-                    "It is sent only to {address} and saved in a file that only you can read. No \
-                     command or tool of a model can access it."
+                    "It is sent only to {address} and saved in a file that only you can read. The \
+                     model's tools and sandboxed commands cannot read it."
                 );
                 lines.extend(text(&about, Tone::Quiet));
                 let warning = self.provider().and_then(|provider| provider.warning.as_deref());

@@ -2,6 +2,7 @@
 
 use crate::text::one_line;
 use crate::tools_gen::VIEWS;
+use dunnock_core::patch::{FilePatch, Patch};
 use dunnock_proto::{CallPart, Form, ToolView};
 use serde_json::{Map, Value};
 
@@ -94,16 +95,10 @@ fn words_of(value: &Value) -> Option<String> {
     }
 }
 
-/// The path that a header of a patch names.
-fn patched_file(line: &str) -> Option<String> {
-    let heads =
-        ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ", "+++ b/"];
-    heads.iter().find_map(|head| line.strip_prefix(head)).map(|path| path.trim().to_owned())
-}
-
-/// Paths named in the headers of a patch.
+/// The files that a patch touches, as the tool reads it.
 fn patched(patch: &str) -> String {
-    patch.lines().filter_map(patched_file).collect::<Vec<_>>().join(", ")
+    let patch = Patch::parse(patch).ok();
+    patch.iter().flat_map(Patch::paths).collect::<Vec<_>>().join(", ")
 }
 
 /// The files that a call changes, by the names they have afterwards.
@@ -114,14 +109,9 @@ pub fn changed_files(call: &CallPart) -> Vec<String> {
     let mut files: Vec<String> = Vec::new();
     match text("patch") {
         Some(patch) => {
-            for line in patch.lines() {
-                if let Some(to) = line.strip_prefix("*** Move to: ") {
-                    files.pop(); // the name before the move
-                    files.push(to.trim().into());
-                } else if let Some(path) = patched_file(line) {
-                    files.push(path);
-                }
-            }
+            let patch = Patch::parse(patch).ok();
+            let last = |file: &FilePatch| file.what.paths().last().map(str::to_owned);
+            files.extend(patch.iter().flat_map(|patch| &patch.files).filter_map(last));
         }
         None => files.extend(text("to").or(text("path")).map(str::to_owned)),
     }

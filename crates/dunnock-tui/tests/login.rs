@@ -31,7 +31,7 @@ fn providers() -> Vec<LoginProvider> {
         one("office", "from your configuration", "http://office:8080/v1", LoginKey::Missing),
     ];
     all[4].warning = Some(
-        "http://office:8080/v1 is not encrypted: others in the network could read the key".into(),
+        "http://office:8080/v1 is not encrypted: others on the network could read the key".into(),
     );
     all
 }

@@ -29,7 +29,7 @@ impl AskTerminal {
             QuestionKind::Approval(approval) => {
                 let always = match approval.rule.is_some() {
                     true => format!(
-                        "; a: always in this project ({}), g: in all projects, s: in this session",
+                        "; always: a in this project ({}), g in all projects, s in this session only",
                         output::one_line(&paths::short(project))
                     ),
                     false => String::new(),

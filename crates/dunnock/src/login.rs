@@ -8,6 +8,7 @@
 use crate::compose;
 use crate::config::settings::{Settings, Value};
 use crate::config::{load, paths, saved_keys, user_file};
+use anyhow::Context as _;
 use dunnock_model::{KNOWN, KeySource, Known, ModelClient, Provider, TryError};
 use secrecy::SecretString;
 use std::path::PathBuf;
@@ -151,7 +152,13 @@ impl Login {
     /// Saves the key, if it was typed, and makes this the model of new sessions.
     pub(crate) fn save(&self, provider: &Provider, model: &str) -> anyhow::Result<Saved> {
         let key = self.save_key(provider)?;
-        Ok(Saved { key, model: user_file::set_model(&format!("{}/{model}", provider.name))? })
+        let model = user_file::set_model(&format!("{}/{model}", provider.name));
+        let saved = if key.is_some() {
+            "the key is saved, but the model is not"
+        } else {
+            "the model is not saved"
+        };
+        Ok(Saved { key, model: model.context(saved)? })
     }
 
     /// Saves the key, if it was typed. Returns the file.
@@ -216,6 +223,6 @@ pub(crate) fn suggested(provider: &str, models: &[String]) -> Option<String> {
 pub(crate) fn unencrypted(provider: &Provider) -> Option<String> {
     let open = !provider.is_local() && !provider.base_url.starts_with("https:");
     open.then(|| {
-        format!("{} is not encrypted: others in the network could read the key", provider.address())
+        format!("{} is not encrypted: others on the network could read the key", provider.address())
     })
 }

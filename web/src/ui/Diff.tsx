@@ -59,13 +59,16 @@ const VERBS: Record<string, string> = {
 };
 
 /**
- * Diff lines from signed lines, as in the arguments of an edit; they have no numbers. The header of
- * a file becomes a heading: a line of a file has a sign, so none can pass for one.
+ * Diff lines from signed lines, as in the arguments of an edit; they have no numbers. In a patch that
+ * begins with its marker, the header of a file becomes a heading: a line of a file has a sign, so none
+ * can pass for one. Elsewhere the tool may read another file from the text, so there are no headings.
  */
 export function signed(lines: string[]): DiffLine[] {
+  const marked = lines[0]?.trimEnd() === '*** Begin Patch';
   return lines.map((line) => {
     const [, what, path] =
-      /^\*\*\* (Add File|Update File|Delete File|Move to): (.*)$/.exec(line) ?? [];
+      (marked ? /^\*\*\* (Add File|Update File|Delete File|Move to): (.*)$/.exec(line) : null) ??
+      [];
     if (what !== undefined)
       return { kind: 'file', old: null, now: null, text: `${VERBS[what]} ${path}` };
     const kind = line.startsWith('+') ? 'add' : line.startsWith('-') ? 'del' : 'same';

@@ -210,7 +210,7 @@ function Key(props: {
       </label>
       <p className="faint">
         It is sent only to {visible(provider.address)} and saved in a file that only you can read.
-        No command or tool of a model can access it.
+        The model's tools and sandboxed commands cannot read it.
       </p>
       {provider.warning ? <p className={styles.warning}>{visible(provider.warning)}</p> : null}
     </>

@@ -19,12 +19,6 @@ pub enum Login {
     Python,
     /// Amazon's cloud.
     Aws,
-    /// Google's cloud.
-    GoogleCloud,
-    /// Microsoft's cloud.
-    Azure,
-    /// Kubernetes clusters.
-    Kubernetes,
 }
 
 /// The login that a line uses. Only a single command gets one, if it is understood completely:
@@ -37,7 +31,15 @@ pub(super) fn of_line(line: &CommandLine) -> Option<Login> {
     }
     let words: Vec<&str> = one.texts().collect();
     let (name, rest) = words.split_first()?;
-    let first = rest.iter().copied().find(|word| !word.starts_with('-')).unwrap_or_default();
+    let first = rest.first().copied().unwrap_or_default();
+    // An option can name another server or another file of settings.
+    let plain = || {
+        let options = rest.iter().filter(|word| word.starts_with('-'));
+        options
+            .map(|word| word.split('=').next().unwrap_or(word))
+            .all(|word| HARMLESS.contains(&word))
+    };
+    let one_of = |known: &[&str]| known.contains(&first) && plain();
     match *name {
         // Options of git can name programs.
         "git" if project_code::may_run(line) => None,
@@ -46,19 +48,41 @@ pub(super) fn of_line(line: &CommandLine) -> Option<Login> {
             let remote = ["push", "pull", "fetch", "clone", "ls-remote", "remote"].contains(&sub);
             remote.then_some(Login::Git)
         }
-        "gh" => Some(Login::GitHub),
-        "npm" => ["publish", "unpublish", "deprecate", "dist-tag", "owner", "access", "whoami"]
-            .contains(&first)
-            .then_some(Login::Npm),
-        "cargo" => ["publish", "yank", "owner"].contains(&first).then_some(Login::Cargo),
-        "twine" => (first == "upload").then_some(Login::Python),
-        "aws" => Some(Login::Aws),
-        "gcloud" | "gsutil" => Some(Login::GoogleCloud),
-        "az" => Some(Login::Azure),
-        "kubectl" | "helm" => Some(Login::Kubernetes),
+        // These print tokens.
+        "gh" => (first != "auth").then_some(Login::GitHub),
+        "aws" => {
+            let elsewhere =
+                rest.iter().any(|word| word.starts_with("--e") || word.starts_with("--no-v"));
+            (!["configure", "sts", "sso"].contains(&first) && !elsewhere).then_some(Login::Aws)
+        }
+        "npm" => {
+            one_of(&["publish", "unpublish", "deprecate", "dist-tag", "owner", "access", "whoami"])
+                .then_some(Login::Npm)
+        }
+        "cargo" => one_of(&["publish", "yank", "owner"]).then_some(Login::Cargo),
+        "twine" => one_of(&["upload"]).then_some(Login::Python),
         _ => None,
     }
 }
+
+/// Options of package managers that name no server and no file.
+const HARMLESS: &[&str] = &[
+    "--access",
+    "--add",
+    "--allow-dirty",
+    "--dry-run",
+    "--list",
+    "--locked",
+    "--no-verify",
+    "--otp",
+    "--package",
+    "--remove",
+    "--skip-existing",
+    "--tag",
+    "--undo",
+    "--version",
+    "-p",
+];
 
 #[cfg(test)]
 mod tests {
@@ -70,6 +94,17 @@ mod tests {
         for (line, login) in [
             ("git push", Some(Login::Git)),
             ("git push origin main", Some(Login::Git)),
+            ("git push -u origin main", Some(Login::Git)),
+            ("git clone --recursive git@h:r", None),
+            ("npm whoami --userconfig=rc --registry=http://h/", None),
+            ("npm publish --tag next", Some(Login::Npm)),
+            ("npm --prefix vendor publish", None),
+            ("cargo publish --registry x", None),
+            ("gh auth token", None),
+            ("aws s3 ls", Some(Login::Aws)),
+            ("aws sts get-session-token", None),
+            ("aws --endpoint-url http://h s3 ls", None),
+            ("kubectl get pods", None),
             ("git fetch --prune", Some(Login::Git)),
             ("gh pr create", Some(Login::GitHub)),
             ("npm publish", Some(Login::Npm)),

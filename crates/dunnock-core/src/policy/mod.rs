@@ -92,6 +92,7 @@ pub fn findings(s: &State, call: &Call) -> Findings {
         found.access.login = call.part.tool == "shell"
             && found.access.network
             && sandboxed
+            && !is_in_folder(call)
             && login::of_line(&line).is_some();
     } else if let Ok(args) = PathArgs::parse(call.args()) {
         for path in paths(&args) {
@@ -181,12 +182,16 @@ pub fn calls_to_preview(s: &State, answered: &Answered) -> Vec<(Call, Access)> {
     calls.filter_map(asks).collect()
 }
 
+/// Whether a call names a folder to run in.
+fn is_in_folder(call: &Call) -> bool {
+    let folder = CommandArgs::parse(call.args()).ok().and_then(|args| args.folder);
+    folder.is_some_and(|folder| !plain_path(&folder).is_empty())
+}
+
 /// Whether the command of a call may run code of the project. In another folder, that folder's
 /// repository decides what git runs.
 fn runs_project_code(call: &Call) -> bool {
-    let folder = CommandArgs::parse(call.args()).ok().and_then(|args| args.folder);
-    let elsewhere = folder.is_some_and(|folder| !plain_path(&folder).is_empty());
-    command(call).is_some_and(|(line, _)| elsewhere || project_code::may_run(&line))
+    command(call).is_some_and(|(line, _)| is_in_folder(call) || project_code::may_run(&line))
 }
 
 /// The names of the programs that a call runs, as far as its text shows: for previews.
@@ -466,13 +471,18 @@ fn offer(s: &State, call: &Call, reasons: &[Reason], mut access: Access) -> Opti
     let mut words = vec![one.words.first()?.text.clone()];
     // Commands that leave the sandbox or can contact any host never get a rule.
     let fetches = FETCHERS.contains(&base(words.first()?));
-    if access.unsandboxed || (access.network && !fetches && base(words.first()?) != "git") {
+    let other = !fetches && base(words.first()?) != "git";
+    if access.unsandboxed || (access.network && other) {
+        return None;
+    }
+    // Code of the project would have the login, whatever it is by then.
+    if access.login && runs_project_code(call) {
         return None;
     }
     if s.level() == Isolation::D {
         access.unsandboxed = true;
     }
-    if access.network && !fetches {
+    if access.network && (!fetches || access.login) {
         // The destination is part of the rule.
         words = one.texts().map(str::to_owned).collect();
     } else {
@@ -526,11 +536,12 @@ pub fn covers(rule: &Rule, call: &Call) -> bool {
         let texts: Vec<&str> = c.texts().collect();
         let rest = texts.get(rule.words.len()..);
         // Only the options in the rule's own words are covered; others may mean anything.
-        let exact = rule.access.network
-            && !FETCHERS.contains(&base(texts.first().copied().unwrap_or_default()));
+        let fetches = FETCHERS.contains(&base(texts.first().copied().unwrap_or_default()));
+        let exact = rule.access.network && !fetches || rule.access.login;
         let harmless = |rest: &[&str]| {
             rest.iter().all(|word| !word.starts_with('-') && !is_secret(word))
-                && (!exact || rest.is_empty())
+                // In another folder, another repository names the destination.
+                && (!exact || rest.is_empty() && !is_in_folder(call))
         };
         texts.iter().zip(&rule.words).all(|(a, b)| a == b) && rest.is_some_and(harmless)
     };

@@ -56,7 +56,7 @@ fn own_code_only(command: &Simple) -> bool {
     let sub = words.next().unwrap_or_default();
     match name {
         // Options before the subcommand can name programs and other folders.
-        "git" => GIT.contains(&sub) && !command.texts().any(names_a_program),
+        "git" => GIT.contains(&sub) && !command.texts().any(|word| names_a_program(sub, word)),
         "docker" | "podman" => CONTAINERS.contains(&sub),
         "npm" => PACKAGES.contains(&sub),
         "echo" | "printf" | "true" => true,
@@ -66,17 +66,19 @@ fn own_code_only(command: &Simple) -> bool {
 }
 
 /// Options of git that name a program or a setting. git takes abbreviations and attached values.
-fn names_a_program(word: &str) -> bool {
+fn names_a_program(sub: &str, word: &str) -> bool {
     let long = [
         "--upload-pack",
         "--receive-pack",
         "--recurse-submodules",
+        "--recursive",
         "--exec",
         "--config",
         "--template",
     ];
     let name = word.split('=').next().unwrap_or(word);
-    word.starts_with("-u")
+    // `git push -u` sets the upstream.
+    (sub != "push" && word.starts_with("-u"))
         || word.starts_with("-c")
         || word.starts_with("ext::")
         || (name.len() > 2 && long.iter().any(|option| option.starts_with(name)))

@@ -605,11 +605,11 @@ fn differs(pack: &mut Pack, changes: &Changes, mut left: u64) -> io::Result<Vec<
             _ => Ok(None),
         };
         let own = |node: &Option<Node>| matches!(node, Some(Node::Left { why: NameOnly::Own, .. }));
-        // Build output that git ignores: nobody asked for it.
-        let built = |node: &Option<Node>| {
-            matches!(node, Some(Node::Left { why: NameOnly::Build, .. }) | None)
-        };
-        let unasked = built(&change.before) && built(&change.after);
+        // New build output that git ignores: nobody asked for it. What was deleted is named, because
+        // undo cannot restore it.
+        let built =
+            |node: &Option<Node>| matches!(node, Some(Node::Left { why: NameOnly::Build, .. }));
+        let unasked = built(&change.after) && (change.before.is_none() || built(&change.before));
         if unasked || own(&change.before) || own(&change.after) {
             continue;
         }

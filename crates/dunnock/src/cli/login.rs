@@ -63,8 +63,7 @@ async fn without_terminal(
 ) -> anyhow::Result<ExitCode> {
     let name = provider.ok_or_else(|| {
         usage(
-            "name the provider if there is no terminal, and send the key to standard input: \
-             dunnock login openai < FILE",
+            "without a terminal, name the provider and pipe in the key: dunnock login openai < FILE",
         )
     })?;
     let mut provider = login.provider(&name).map_err(usage)?;
@@ -218,7 +217,11 @@ impl Terminal {
                 Some(model) => model,
                 None => self.pick_model(&provider.name, &models).await?,
             };
-            output::aside(&format!("trying {}/{model} with one short request", provider.name));
+            output::aside(&format!(
+                "trying {}/{} with one short request",
+                provider.name,
+                output::one_line(&model)
+            ));
             match self.unless_stopped(login.try_model(provider, &model)).await? {
                 Ok(()) => return Ok(Ok(model)),
                 Err(error) if error.needs_key => return Ok(Err(error)),
@@ -237,8 +240,9 @@ impl Terminal {
             if fits.len() > LISTED {
                 output::aside(&format!("      and {} more", fits.len() - LISTED));
             }
-            let default =
-                suggested.as_ref().map_or_else(String::new, |model| format!(", enter: {model}"));
+            let default = suggested
+                .as_ref()
+                .map_or_else(String::new, |model| format!(", enter: {}", output::one_line(model)));
             let prompt = format!("Model (a number, or part of a name{default}): ");
             let typed = self.line(&prompt, true).await?;
             let number = typed.parse::<usize>().ok().and_then(|n| fits.get(n.checked_sub(1)?));
@@ -345,7 +349,7 @@ pub(crate) fn logout(data: Option<PathBuf>, provider: Option<String>) -> anyhow:
         }
         (None, several) => {
             return Err(usage(format!(
-                "there are saved keys of {}. Name one: dunnock logout {}",
+                "keys are saved for {}. Say which to remove, for example: dunnock logout {}",
                 several.join(", "),
                 several.first().copied().unwrap_or_default()
             )));
@@ -354,8 +358,8 @@ pub(crate) fn logout(data: Option<PathBuf>, provider: Option<String>) -> anyhow:
     match saved_keys::remove(&name)? {
         0 => return Err(usage(format!("no key of {name} is saved"))),
         _ => output::aside(&format!(
-            "removed the saved key of {name}. It is still valid; to end that, delete it at the \
-             provider"
+            "removed the saved key of {name}. The key itself still works; to revoke it, delete it on \
+             the provider's website"
         )),
     }
     if let Ok(provider) = login.provider(&name)

@@ -128,9 +128,12 @@ pub(crate) async fn approve(
     let mut waiting: Vec<(CallId, Question)> =
         s.questions.iter().filter_map(|q| Some((q.kind.approval()?.call, q.clone()))).collect();
     let short = output::id(&at.session).to_owned();
-    if matches!(say, Say::No(_)) {
+    // An approval is withdrawn only if the call is named, or if nothing else is open.
+    let named = matches!(which, Which::Call(_));
+    if matches!(say, Say::No(_)) && (named || waiting.is_empty()) {
         waiting.extend(approved(&at).await?);
     }
+    let verb = if matches!(say, Say::No(_)) { "decline" } else { "approve" };
     let find_session: Vec<Question> = match (which, waiting.as_slice()) {
         (_, []) => return Err(nothing(&at, &short).await),
         (Which::Only, [(_, one)]) => vec![one.clone()],
@@ -148,7 +151,7 @@ pub(crate) async fn approve(
                 })
                 .collect();
             return Err(usage(format!(
-                "several calls are waiting in session {short}:\n{}\nName one (dunnock approve \
+                "several calls are waiting in session {short}:\n{}\nName one (dunnock {verb} \
                  {short} {}), or use --all",
                 list.join("\n"),
                 several.first().map_or_else(String::new, |(call, _)| call.to_string())

@@ -23,12 +23,36 @@ pub(crate) struct Rules {
 
 /// A rule, and where it applies.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "RuleEntry")]
 pub(crate) struct SavedRule {
-    #[serde(flatten)]
     pub(crate) rule: Rule,
     /// The only folder in which it applies, together with the folders in it.
-    #[serde(default)]
     pub(crate) project: Option<PathBuf>,
+}
+
+/// A rule as it is written in the file. A misspelt name would widen the rule, or lose it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleEntry {
+    tool: String,
+    words: Vec<String>,
+    #[serde(default)]
+    access: Access,
+    #[serde(default)]
+    project: Option<PathBuf>,
+}
+
+impl TryFrom<RuleEntry> for SavedRule {
+    type Error = String;
+
+    fn try_from(entry: RuleEntry) -> Result<Self, String> {
+        let RuleEntry { tool, words, access, project } = entry;
+        if let Some(project) = project.as_ref().filter(|project| !project.is_absolute()) {
+            return Err(format!("project = {project:?} must be an absolute path"));
+        }
+        let project = project.map(|folder| folder.canonicalize().unwrap_or(folder));
+        Ok(Self { rule: Rule { tool, words, access }, project })
+    }
 }
 
 impl SavedRule {
@@ -179,7 +203,7 @@ pub(crate) fn always(rule: &Rule, project: Option<&Path>) -> anyhow::Result<()> 
     allow(rule, project)?;
     let saved = SavedRule { rule: rule.clone(), project: project.map(Path::to_path_buf) };
     output::note(&format!(
-        "always allowed from now on, {}: {}. To remove the rule: dunnock rules revoke N",
+        "always allowed from now on, {}: {}. \"dunnock rules\" lists your rules and removes them",
         saved.place(),
         rule.shape()
     ));
