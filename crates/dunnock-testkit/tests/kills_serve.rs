@@ -230,8 +230,8 @@ async fn r1_sessions_that_share_a_commit_are_killed_with_it() {
     for place in [
         "store.together.before#1",
         "store.together.after#1",
-        "store.together.before#9",
-        "store.together.after#9",
+        "store.together.before#3",
+        "store.together.after#3",
     ] {
         let dir = tempfile::tempdir().unwrap();
         let served = Served {
