@@ -67,6 +67,10 @@ export type Answer = "yes" | "no" | {
 export interface Answered {
   /** Every attempt; the last one succeeded. */
   attempts: (Attempt)[];
+  /** The server refused the reasoning effort, so later requests to this model leave it out. */
+  effort_refused?: boolean;
+  /** The answer as the server sent it, item by item, if it must go back in the same form. */
+  items?: (string)[];
   /** The model that answered. */
   model: string;
   /** The parts of the answer, in order. */
@@ -377,6 +381,8 @@ export interface Config {
   compact_keep: number;
   /** Rules for calls that are always denied, whatever else allows them. */
   deny: (Rule)[];
+  /** How hard the model is asked to think; if `null`, the default of this release. */
+  effort: Effort | null;
   /** Tokens to reserve for an answer. */
   max_output: number;
   /** The maximum number of model requests for one prompt. */
@@ -433,6 +439,8 @@ export interface ConfigPatch {
   compact_keep: number;
   /** Rules for calls that are always denied, whatever else allows them. */
   deny: (Rule)[];
+  /** How hard the model is asked to think; if `null`, the default of this release. */
+  effort: Effort | null;
   /** Tokens to reserve for an answer. */
   max_output: number;
   /** The maximum number of model requests for one prompt. */
@@ -530,6 +538,9 @@ export type Delta = {
     text: string;
   };
 };
+
+/** How hard the model is asked to think before it answers. */
+export type Effort = "none" | "low" | "medium" | "high" | "xhigh" | "max";
 
 /** Why work ended. */
 export type EndReason = "done" | "stopped" | {
@@ -799,6 +810,8 @@ export interface Preamble {
   bytes: number;
   /** How calls are written. */
   dialect: string;
+  /** The reasoning effort, if the model has a setting for it. */
+  effort?: PreambleEffort | null;
   /** The first byte that differs from the previous preamble, if there was one. */
   first_changed?: number | null;
   /** The blob with the exact bytes. */
@@ -823,6 +836,14 @@ export interface Preamble {
   window?: number | null;
   /** How the model is reached. */
   wire: string;
+}
+
+/** The effort that a preamble asks for. */
+export interface PreambleEffort {
+  /** The nearest one that the model knows, which is sent. */
+  sent: Effort;
+  /** The effort that the settings asked for. */
+  wanted: Effort;
 }
 
 /** A preamble was rendered and is in use from here on. */

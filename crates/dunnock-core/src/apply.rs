@@ -326,6 +326,10 @@ impl State {
         self.compacted = None;
         self.overflowed = false;
         self.overflows = 0;
+        if e.effort_refused {
+            self.effort_refused_by = Some(e.model.as_str().into());
+            self.forget_refused_effort();
+        }
         let preamble = self.preamble.clone();
         let parts = e.parts.iter().filter_map(|part| match part {
             Part::Call(call) => Some(call),
@@ -470,6 +474,18 @@ impl State {
         self.renew = false;
         self.sources = Arc::new(preamble.sources.clone());
         self.preamble = Some(Arc::new(preamble.clone()));
+        self.forget_refused_effort();
+    }
+
+    /// The preamble names no effort that its requests leave out.
+    fn forget_refused_effort(&mut self) {
+        let refused_by = self.effort_refused_by.as_deref();
+        if let Some(preamble) = &mut self.preamble
+            && preamble.effort.is_some()
+            && refused_by == Some(&preamble.model)
+        {
+            Arc::make_mut(preamble).effort = None;
+        }
     }
 
     fn was_compacted(&mut self, e: &Compacted) {

@@ -285,6 +285,8 @@ pub struct State {
     /// A budget was set, but the preamble requests answers without a limit: it must be rendered
     /// again.
     pub renew: bool,
+    /// The model whose server refused the reasoning effort.
+    pub effort_refused_by: Option<Arc<str>>,
     /// The preamble's sources as the model knows them: changes it knows about are not reported
     /// again.
     pub sources: Arc<Vec<Source>>,
@@ -460,7 +462,8 @@ impl State {
             let profile = wanted.profile.is_empty() || wanted.profile == preamble.profile;
             let window =
                 wanted.window.zip(preamble.window).is_none_or(|(wanted, known)| wanted == known);
-            preamble.model == wanted.model && profile && window && !self.renew
+            let effort = wanted.effort.zip(preamble.effort).is_none_or(|(a, b)| a == b.wanted);
+            preamble.model == wanted.model && profile && effort && window && !self.renew
         })
     }
     /// Whether a request to the model is in progress.

@@ -85,6 +85,8 @@ pub struct Request {
     pub failed_attempts: u32,
     /// The model that answered last.
     pub answered_by: Option<Arc<str>>,
+    /// The model whose server refused the reasoning effort.
+    pub effort_refused_by: Option<Arc<str>>,
 }
 
 impl Request {
@@ -165,6 +167,7 @@ pub struct Transcript {
     step: Option<(Step, Hash)>,
     failed_attempts: u32,
     answered_by: Option<Arc<str>>,
+    effort_refused_by: Option<Arc<str>>,
 }
 
 impl Transcript {
@@ -223,6 +226,9 @@ impl Transcript {
             Event::Answered(e) => {
                 self.failed_attempts = 0;
                 self.answered_by = Some(e.model.as_str().into());
+                if e.effort_refused {
+                    self.effort_refused_by.clone_from(&self.answered_by);
+                }
                 self.answered(seq, e);
             }
             // The request is sent again: what had arrived is discarded.
@@ -236,6 +242,7 @@ impl Transcript {
                     model: "".into(),
                     wire: "".into(),
                     parts,
+                    items: Arc::default(),
                     cut: true,
                 });
             }
@@ -289,6 +296,7 @@ impl Transcript {
             tail: self.tail.clone(),
             failed_attempts: self.failed_attempts,
             answered_by: self.answered_by.clone(),
+            effort_refused_by: self.effort_refused_by.clone(),
         })
     }
 
@@ -340,6 +348,7 @@ impl Transcript {
             model: e.model.as_str().into(),
             wire: e.wire.as_str().into(),
             parts: parts.clone(),
+            items: e.items.iter().cloned().collect(),
             cut: false,
         });
         let calls = parts.iter().filter_map(|part| match part {

@@ -72,6 +72,7 @@ pub fn preamble(model: &str, salt: u64) -> Preamble {
         max_output: None,
         reason: "test".into(),
         first_changed: None,
+        effort: None,
         sources: Vec::new(),
         via_bridge: model == "m/hand",
     }
@@ -81,6 +82,7 @@ pub fn config(r: &mut Rng) -> Config {
     let some = |r: &mut Rng, percent, low, span| r.chance(percent).then(|| low + r.below(span));
     Config {
         profile: String::new(),
+        effort: None,
         model: if r.chance(10) { "m/hand" } else { "m/1" }.into(),
         planner: r.chance(15).then(|| Planner {
             file: "t.txt".into(),
@@ -269,6 +271,8 @@ pub fn answered(r: &mut Rng, step: Step) -> Answered {
         stop: Stop::End,
         usage,
         request: Hash::ZERO,
+        items: Vec::new(),
+        effort_refused: false,
         raw: None,
     }
 }

@@ -163,6 +163,8 @@ impl Scene {
             stop,
             usage,
             request: Hash::ZERO,
+            items: Vec::new(),
+            effort_refused: false,
             raw: None,
         };
         self.work(EffectOutcome::Answer(answered, Previews::new()));

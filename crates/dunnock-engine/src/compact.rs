@@ -159,6 +159,13 @@ pub(crate) fn why(old: &Preamble, new: &Preamble) -> String {
     let changes = [
         (old.model != new.model, format!("the model is now {}", new.model)),
         (old.profile != new.profile, format!("the profile is now {}", new.profile)),
+        (
+            old.model == new.model && old.effort != new.effort,
+            new.effort.map_or_else(
+                || "the effort is no longer sent".to_owned(),
+                |effort| format!("the effort is now {}", effort.sent.name()),
+            ),
+        ),
         (old.window != new.window, "the context window changed".to_owned()),
     ];
     let said: Vec<String> =

@@ -74,13 +74,16 @@ fn walk(value: &mut serde_json::Value, clean: &Clean<'_>) -> (bool, bool) {
                 return (false, true);
             }
             let mut new = (clean.text)(text);
-            // Arguments are JSON inside a string: they must still be JSON after redaction.
-            let json = |text: &str| {
-                serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok()
+            // Arguments and items are JSON inside a string: they must still be JSON after
+            // redaction, and a secret in them may be written with escapes.
+            let object = |text: &str| {
+                serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text)
+                    .ok()
+                    .map(serde_json::Value::Object)
             };
-            if new != *text && json(text) && !json(&new) {
-                let mut inner: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-                let _ = walk(&mut inner, clean);
+            if let Some(mut inner) = object(&new).or_else(|| object(text))
+                && (walk(&mut inner, clean).0 || object(&new).is_none())
+            {
                 new = inner.to_string();
             }
             let taken = new != *text;
@@ -149,5 +152,27 @@ fn fixed(loaded: &Loaded, event: Event) -> Event {
             Event::Asked(e)
         }
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_secret_with_escapes_in_an_item_is_found() {
+        let secret = "-----BEGIN KEY-----\nabc\n-----END KEY-----";
+        let text = |text: &str| text.replace(secret, "[secret]");
+        let clean = Clean { text: &text, names: &BTreeMap::new() };
+        let arguments = json!({"command": secret}).to_string();
+        let item = json!({"type": "function_call", "arguments": arguments}).to_string();
+        let mut event = json!({"items": [item, "{ \"kept\":  1 }"], "text": secret});
+        assert_eq!(walk(&mut event, &clean), (true, false));
+        assert!(!event.to_string().contains("BEGIN"), "{event}");
+        let item: serde_json::Value =
+            serde_json::from_str(event["items"][0].as_str().unwrap()).unwrap();
+        assert_eq!(item["arguments"], r#"{"command":"[secret]"}"#);
+        assert_eq!(event["items"][1], "{ \"kept\":  1 }");
     }
 }

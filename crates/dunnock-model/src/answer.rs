@@ -50,10 +50,24 @@ fn is_object(text: &str) -> bool {
 
 #[derive(Debug)]
 enum OpenPart {
-    Reasoning { text: String, opaque: Option<String>, closed: bool },
-    Text(String),
+    Reasoning {
+        text: String,
+        opaque: Option<String>,
+        closed: bool,
+    },
+    /// Text, and the item that it belongs to, where the wire has items.
+    Text(String, Option<usize>),
     Call(OpenCall),
     Found(FoundCall),
+}
+
+/// A complete answer.
+#[derive(Debug)]
+pub(crate) struct FinishedAnswer {
+    pub(crate) parts: Vec<Part>,
+    /// All of it as the server sent it, if it must go back in the same form.
+    pub(crate) items: Vec<Arc<str>>,
+    pub(crate) stop: Stop,
 }
 
 /// An answer that is still being received.
@@ -73,6 +87,10 @@ pub(crate) struct Answer {
     /// Ends of text and of reasoning that may be the beginning of the key.
     held_text: String,
     held_reasoning: String,
+    /// The item that text belongs to.
+    item: Option<usize>,
+    /// Complete items as the server sent them, in its order.
+    items: Vec<String>,
 }
 
 impl Answer {
@@ -89,6 +107,8 @@ impl Answer {
             filter,
             held_text: String::new(),
             held_reasoning: String::new(),
+            item: None,
+            items: Vec::new(),
         }
     }
 
@@ -131,11 +151,11 @@ impl Answer {
                 Parsed::AllThought => {
                     for part in &mut self.parts {
                         match part {
-                            OpenPart::Text(text) => {
+                            OpenPart::Text(text, _) => {
                                 let text = std::mem::take(text);
                                 *part = OpenPart::Reasoning { text, opaque: None, closed: true };
                             }
-                            OpenPart::Found(_) => *part = OpenPart::Text(String::new()),
+                            OpenPart::Found(_) => *part = OpenPart::Text(String::new(), None),
                             OpenPart::Reasoning { .. } | OpenPart::Call(_) => {}
                         }
                     }
@@ -180,8 +200,8 @@ impl Answer {
         }
         self.shown.push(Piece::Text(more.to_owned()));
         match self.parts.last_mut() {
-            Some(OpenPart::Text(text)) => text.push_str(more),
-            _ => self.parts.push(OpenPart::Text(more.to_owned())),
+            Some(OpenPart::Text(text, item)) if *item == self.item => text.push_str(more),
+            _ => self.parts.push(OpenPart::Text(more.to_owned(), self.item)),
         }
     }
 
@@ -238,7 +258,7 @@ impl Answer {
         self.release_held();
         let first = self.parts.iter_mut().find_map(|part| match part {
             OpenPart::Reasoning { opaque, .. } => Some(opaque),
-            OpenPart::Text(_) | OpenPart::Call(_) | OpenPart::Found(_) => None,
+            OpenPart::Text(..) | OpenPart::Call(_) | OpenPart::Found(_) => None,
         });
         match first {
             Some(opaque) => *opaque = Some(sealed),
@@ -248,6 +268,47 @@ impl Answer {
             ),
         }
         Ok(())
+    }
+
+    /// The text that follows belongs to this item. Text of another item is another part.
+    pub(crate) fn begin_item(&mut self, item: usize) {
+        if self.item != Some(item) {
+            let mut heard = Vec::new();
+            self.tongue.end_item(&mut heard);
+            self.hear(heard);
+            self.release_held();
+            self.item = Some(item);
+        }
+    }
+
+    /// Replaces the text of an item whose pieces do not add up to it.
+    pub(crate) fn replace_text(&mut self, item: usize, whole: &str) -> Result<(), Bad> {
+        self.grow(whole.len())?;
+        if !self.tongue.is_native() {
+            return Ok(()); // calls were found in the pieces
+        }
+        self.begin_item(item);
+        let mut heard = Vec::new();
+        self.tongue.end_item(&mut heard);
+        self.hear(heard);
+        self.release_held();
+        let mut texts = self.parts.iter_mut().filter_map(|part| match part {
+            OpenPart::Text(text, of) if *of == Some(item) => Some(text),
+            _ => None,
+        });
+        match texts.next() {
+            Some(first) => {
+                whole.clone_into(first);
+                texts.for_each(String::clear);
+            }
+            None => self.parts.push(OpenPart::Text(whole.to_owned(), Some(item))),
+        }
+        Ok(())
+    }
+
+    /// Keeps the items of a complete answer, to be sent back as they are.
+    pub(crate) fn keep_items(&mut self, items: Vec<String>) {
+        self.items = items;
     }
 
     /// Begins a call and returns its index.
@@ -286,7 +347,7 @@ impl Answer {
     /// The text so far.
     pub(crate) fn said(&self) -> String {
         let text = |part: &OpenPart| match part {
-            OpenPart::Text(text) => Some(text.clone()),
+            OpenPart::Text(text, _) => Some(text.clone()),
             OpenPart::Reasoning { .. } | OpenPart::Call(_) | OpenPart::Found(_) => None,
         };
         self.parts.iter().filter_map(text).collect()
@@ -305,14 +366,15 @@ impl Answer {
     pub(crate) fn keep_finished_calls(&mut self) -> bool {
         let finished = |part: &OpenPart| match part {
             OpenPart::Call(call) => !call.name.is_empty() && is_object(&call.args),
-            OpenPart::Reasoning { .. } | OpenPart::Text(_) | OpenPart::Found(_) => false,
+            OpenPart::Reasoning { .. } | OpenPart::Text(..) | OpenPart::Found(_) => false,
         };
         let Some(last) = self.parts.iter().rposition(finished) else { return false };
         self.parts.truncate(last + 1);
+        self.items.clear();
         self.parts.retain(|part| match part {
             OpenPart::Call(_) => finished(part),
             OpenPart::Found(_) => false,
-            OpenPart::Reasoning { .. } | OpenPart::Text(_) => true,
+            OpenPart::Reasoning { .. } | OpenPart::Text(..) => true,
         });
         self.stop = Some(Stop::Other("the connection broke".into()));
         true
@@ -335,10 +397,12 @@ impl Answer {
     /// Removes the key from what is not shown while it arrives.
     fn clean(&mut self) {
         let filter = &self.filter;
+        let mut found = false;
+        self.items.iter_mut().for_each(|item| found |= filter.arguments(item));
         for part in &mut self.parts {
             match part {
                 // Two pieces around a call of the dialect can be one text in the end.
-                OpenPart::Text(text) => filter.text(text),
+                OpenPart::Text(text, _) => filter.text(text),
                 OpenPart::Reasoning { text, opaque, .. } => {
                     filter.text(text);
                     opaque.iter_mut().for_each(|opaque| filter.text(opaque));
@@ -346,7 +410,7 @@ impl Answer {
                 OpenPart::Call(OpenCall { id, name, args }) => {
                     filter.text(id);
                     filter.text(name);
-                    filter.arguments(args);
+                    found |= filter.arguments(args);
                 }
                 OpenPart::Found(FoundCall { tool, args, fault, .. }) => {
                     filter.text(tool);
@@ -358,16 +422,27 @@ impl Answer {
         if let Some(Stop::Other(why)) = &mut self.stop {
             filter.text(why);
         }
+        // With the key in it, an item cannot go back as it came.
+        if found {
+            self.items.clear();
+        }
     }
 
-    /// The parts, in order, and the stop reason.
-    pub(crate) fn finish(mut self, step: u32) -> (Vec<Part>, Stop) {
+    /// The parts and items, in order, and the stop reason.
+    pub(crate) fn finish(mut self, step: u32) -> FinishedAnswer {
         self.release_held();
         self.clean();
+        let unnamed =
+            |part: &OpenPart| matches!(part, OpenPart::Call(call) if call.name.is_empty());
+        if !self.tongue.is_native() || self.parts.iter().any(unnamed) {
+            self.items.clear();
+        }
+        // The items contain what must be sent back.
+        let has_items = !self.items.is_empty();
         // Blank lines around a call in text belong to the call's syntax.
         let found = self.parts.iter().any(|part| matches!(part, OpenPart::Found(_)));
         self.parts.retain_mut(|part| match part {
-            OpenPart::Text(text) => {
+            OpenPart::Text(text, _) => {
                 if found {
                     *text = text.trim().to_owned();
                 }
@@ -382,10 +457,12 @@ impl Answer {
             if given.is_empty() { format!("call_{step}_{}", n - 1) } else { given }
         };
         let part = |part: OpenPart| match part {
+            OpenPart::Reasoning { text, .. } if has_items && text.is_empty() => None,
             OpenPart::Reasoning { text, opaque, .. } => {
-                Some(Part::Reasoning { text: text.into(), opaque: opaque.map(Arc::from) })
+                let opaque = opaque.filter(|_| !has_items).map(Arc::from);
+                Some(Part::Reasoning { text: text.into(), opaque })
             }
-            OpenPart::Text(text) => Some(Part::Text { text: text.into() }),
+            OpenPart::Text(text, _) => Some(Part::Text { text: text.into() }),
             OpenPart::Call(call) if call.name.is_empty() => None,
             OpenPart::Call(call) => {
                 let empty = call.args.trim().is_empty();
@@ -407,6 +484,6 @@ impl Answer {
             None => Stop::End,
             Some(stop) => stop,
         };
-        (parts, stop)
+        FinishedAnswer { parts, items: self.items.into_iter().map(Arc::from).collect(), stop }
     }
 }

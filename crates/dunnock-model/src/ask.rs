@@ -1,6 +1,6 @@
 //! One model request: attempts, retries, outcome and cancellation.
 
-use crate::answer::{Answer, Piece};
+use crate::answer::{Answer, FinishedAnswer, Piece};
 use crate::dialects::{AnswerParser, Callable, Dialect, plan};
 use crate::key_filter::KeyFilter;
 use crate::messages::{ChatMessage, ContentPart, Target, sides};
@@ -67,7 +67,7 @@ pub(crate) struct Transport<'a> {
 }
 
 /// Models that reject optional request features, and the level of features to omit: 1 reasoning
-/// summaries and usage in streams; 2 also encrypted reasoning and the schema.
+/// summaries, cache keys and usage in streams; 2 also encrypted reasoning and the schema.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedExtras(Mutex<BTreeMap<String, u8>>);
 
@@ -117,6 +117,10 @@ pub(crate) struct PromptRequest<'a> {
     pub(crate) pictures: &'a BTreeMap<Hash, Arc<[u8]>>,
     /// Send it even if it does not fit, to test how the server reacts.
     pub(crate) anyway: bool,
+    /// The session that it belongs to, if it is one of its steps.
+    pub(crate) session: Option<&'a str>,
+    /// Whether the server accepts the reasoning effort, as far as the session knows.
+    pub(crate) with_effort: bool,
 }
 
 /// Estimated tokens of an image.
@@ -145,7 +149,8 @@ pub(crate) async fn ask(
     live: DeltaSink,
     halt: CancellationToken,
 ) -> Result<Answered, StepFailed> {
-    let PromptRequest { preamble, step, hash, messages, resume, pictures, anyway } = *question;
+    let PromptRequest { preamble, step, hash, messages, resume, pictures, anyway, session, .. } =
+        *question;
     let wire = preamble.wire.to_string();
     let to = Target {
         model: &preamble.model,
@@ -157,7 +162,12 @@ pub(crate) async fn ask(
     let sides = sides(messages, pictures, &to).map_err(|why| unsent(Failure::Rejected, why))?;
     let callable: Arc<[Callable]> = preamble.callable.clone().into();
     let mut bare = line.without.get(&preamble.model);
-    let mut body = preamble.wire.body(&Outgoing { preamble, sides: &sides, bare });
+    let mut with_effort = question.with_effort && !preamble.effort.is_empty();
+    let mut effort_refused = false;
+    let render = |bare, with_effort| {
+        preamble.wire.body(&Outgoing { preamble, sides: &sides, bare, with_effort, session })
+    };
+    let mut body = render(bare, with_effort);
     if let Some(window) = preamble.window
         && !anyway
     {
@@ -233,7 +243,7 @@ pub(crate) async fn ask(
                 attempts.push(record(None));
                 line.without.keep(&preamble.model, bare);
                 let partial = answer.said();
-                let (parts, stop) = answer.finish(step.0);
+                let FinishedAnswer { parts, items, stop } = answer.finish(step.0);
                 let why = no_answer(&parts, &stop)
                     .map(str::to_owned)
                     .or_else(|| twice(preamble, messages, &parts));
@@ -248,6 +258,8 @@ pub(crate) async fn ask(
                     model,
                     wire,
                     parts,
+                    items,
+                    effort_refused,
                     stop,
                     usage,
                     request: hash,
@@ -266,16 +278,35 @@ pub(crate) async fn ask(
         attempts.push(record(Some(trouble.words.clone())));
         if trouble.intact && answer.keep_finished_calls() {
             // What is complete is not asked for again.
-            let (parts, stop) = answer.finish(step.0);
+            let FinishedAnswer { parts, items, stop } = answer.finish(step.0);
             let first = first_sentence(&trouble.words);
             live(Delta::Notice { text: format!("{first}; finished calls are kept").into() });
-            let (model, raw, request) = (preamble.model.clone(), None, hash);
-            return Ok(Answered { step, attempts, model, wire, parts, stop, usage, request, raw });
+            return Ok(Answered {
+                step,
+                attempts,
+                model: preamble.model.clone(),
+                wire,
+                parts,
+                items,
+                effort_refused,
+                stop,
+                usage,
+                request: hash,
+                raw: None,
+            });
+        }
+        if trouble.effort && with_effort {
+            // The table is wrong about this model, or about the server in between.
+            (with_effort, effort_refused) = (false, true);
+            body = render(bare, with_effort);
+            let text = format!("{} does not accept an effort; continuing without", preamble.model);
+            live(Delta::Notice { text: text.into() });
+            continue;
         }
         if trouble.bare && bare < RefusedExtras::ALL {
             // The model rejects an optional feature: try again without it.
             bare += 1;
-            body = preamble.wire.body(&Outgoing { preamble, sides: &sides, bare });
+            body = render(bare, with_effort);
             continue;
         }
         let next = retries.next(&trouble.again);
@@ -487,7 +518,7 @@ fn broken(provider: &Provider, model: &str, why: &Broken) -> RequestError {
         Broken::TooLong(_) | Broken::Garbage(_) => false,
         Broken::Idle(_) | Broken::Lost(_) | Broken::Unfinished | Broken::Server(_) => true,
     };
-    RequestError { failure: Failure::Transport, words, again, bare: false, intact }
+    RequestError { failure: Failure::Transport, words, again, bare: false, effort: false, intact }
 }
 
 /// Reads a body with an idle timeout of at most 30 s, for error messages and small responses.

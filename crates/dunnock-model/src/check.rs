@@ -227,6 +227,8 @@ impl Check<'_> {
             resume: None,
             pictures: &pictures,
             anyway: ask.anyway,
+            session: None,
+            with_effort: false,
         };
         let asking = self.client.send(&question, live, halt.clone());
         let within = if self.probes.is_empty() { FIRST } else { ONE };
@@ -455,6 +457,7 @@ impl Check<'_> {
                 model,
                 wire,
                 parts: Arc::new([Part::Call(Arc::new(call))]),
+                items: Arc::default(),
                 cut: false,
             },
             Message::Result {

@@ -4,6 +4,7 @@ use crate::ask::{PromptRequest, RefusedExtras, Resume, Timeouts, Transport, ask,
 use crate::bridge::{self, BridgeSettings, ListFiles};
 use crate::capabilities::Capabilities;
 use crate::dialects::{Callable, Dialect, plan};
+use crate::effort_table::Recipient;
 use crate::preamble::{PreambleInputs, Prompts, RecordedPreamble};
 use crate::preamble_drift::{self, PROGRAM, PROMPT, TOOLS};
 use crate::preset::{BRIDGE_MODEL, Preset};
@@ -19,8 +20,8 @@ use dunnock_ports::{
     SummaryError, ToolSpec,
 };
 use dunnock_proto::{
-    Answered, Config, Failure, Hash, Message, Noticed, OutboxWritten, Part, Preamble, Price,
-    Source, StepFailed, Tool, Usage,
+    Answered, Config, Effort, Failure, Hash, Message, Noticed, OutboxWritten, Part, Preamble,
+    PreambleEffort, Price, Source, StepFailed, Tool, Usage,
 };
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -31,6 +32,10 @@ use std::time::Duration;
 const IDLE: usize = 64;
 /// The longest summary, in tokens.
 const SUMMARY: u64 = 1_500;
+/// The most that a model may think about a summary if it cannot do without, in tokens.
+const SUMMARY_REASONING: u64 = 4_000;
+/// The effort of a session whose settings name none.
+const DEFAULT_EFFORT: Effort = Effort::Medium;
 
 /// Collects the inputs of a preamble for a workspace.
 pub type MakePreambleInputs =
@@ -241,6 +246,21 @@ impl ModelClient {
         crate::prices_table::listed(&provider.name, model.split_once('/')?.1)
     }
 
+    /// The effort that would be sent to a model; `None` if it has no setting for it.
+    ///
+    /// # Errors
+    /// What is wrong with the model's name, and what to do.
+    pub fn effort(&self, model: &str, wanted: Effort) -> Result<Option<Effort>, String> {
+        if model == BRIDGE_MODEL {
+            return Ok(None);
+        }
+        let (capabilities, provider) = (self.known(model)?, self.provider(model)?);
+        let name = model.split_once('/').map_or("", |(_, name)| name);
+        let recipient =
+            Recipient { provider: &provider.name, wire: capabilities.wire, model: name };
+        Ok(recipient.nearest(wanted))
+    }
+
     /// The usable providers.
     #[must_use]
     pub fn providers(&self) -> Vec<Arc<Provider>> {
@@ -329,6 +349,8 @@ impl ModelClient {
         if let (Some(most), Some(window)) = (&mut recorded.max_output, capabilities.window) {
             *most = (*most).min((window / 4).max(1));
         }
+        let wanted = config.effort.unwrap_or(DEFAULT_EFFORT);
+        let effort = recorded.set_effort(wanted).map(|sent| PreambleEffort { wanted, sent });
         let sources = self.sources(&briefing, &capabilities)?;
         fits(&recorded, capabilities.size)?;
         let blob = recorded.blob()?;
@@ -347,6 +369,7 @@ impl ModelClient {
             bytes: blob.bytes.len() as u64,
             window: capabilities.window,
             max_output: recorded.max_output,
+            effort,
             reason: "start".into(),
             first_changed: None,
             sources,
@@ -390,6 +413,7 @@ impl ModelClient {
             bytes: blob.bytes.len() as u64,
             window: None,
             max_output: None,
+            effort: None,
             reason: "start".into(),
             first_changed: None,
             sources,
@@ -495,6 +519,7 @@ impl ModelClient {
             window: capabilities.window,
             max_output: provider.max_output,
             quirks: capabilities.quirks,
+            effort: serde_json::Map::new(),
             body,
             bridge_settings: None,
         })
@@ -568,10 +593,11 @@ impl Model for ModelClient {
                 };
                 return bridge::wait(&asking, bridge_settings, &again, live, halt).await;
             }
-            let ModelRequest { request, pictures, .. } = asking;
+            let ModelRequest { request, pictures, session, .. } = asking;
             let messages = request.messages();
             let (preamble, step, hash) = (&recorded, request.step, request.hash());
             let answered = request.answered_by.as_deref() == Some(&preamble.model);
+            let with_effort = request.effort_refused_by.as_deref() != Some(&preamble.model);
             let question = PromptRequest {
                 preamble,
                 step,
@@ -580,6 +606,8 @@ impl Model for ModelClient {
                 resume: Some(Resume { failed_attempts: request.failed_attempts, answered }),
                 pictures: &pictures,
                 anyway: false,
+                session: Some(session.as_str()),
+                with_effort,
             };
             self.send(&question, live, halt).await.map(|answered| (answered, Vec::new()))
         })
@@ -650,7 +678,12 @@ impl ModelClient {
         recorded.system = self.prompts.summary()?;
         recorded.dialect = Dialect::Native;
         recorded.schema = None;
-        recorded.max_output = Some(recorded.max_output.map_or(SUMMARY, |most| most.min(SUMMARY)));
+        // Reasoning counts towards the limit.
+        let room = match recorded.set_effort(Effort::None) {
+            None | Some(Effort::None) => SUMMARY,
+            Some(_) => SUMMARY + SUMMARY_REASONING,
+        };
+        recorded.max_output = Some(recorded.max_output.map_or(room, |most| most.min(room)));
         recorded.tools =
             serde_json::value::to_raw_value::<[u8; 0]>(&[]).map_err(|e| e.to_string())?;
         let mut text = messages.join("\n\n");
@@ -667,6 +700,8 @@ impl ModelClient {
                 resume: None,
                 pictures: &pictures,
                 anyway: false,
+                session: None,
+                with_effort: request.effort_refused_by.as_deref() != Some(&recorded.model),
             };
             let sent = self.send(&question, quiet, halt.clone()).await;
             summed.usage +=

@@ -50,18 +50,23 @@ impl KeyFilter {
         }
     }
 
-    /// The arguments of a call: JSON, in which the key may be written with escapes.
-    pub(crate) fn arguments(&self, args: &mut String) {
+    /// The arguments of a call: JSON, in which the key may be written with escapes. Says whether
+    /// the key was in them.
+    pub(crate) fn arguments(&self, args: &mut String) -> bool {
+        let cleaned = self.cleaned(args);
+        let mut found = cleaned.is_some();
+        *args = cleaned.unwrap_or_else(|| std::mem::take(args));
         if self.0.is_none() {
-            return;
+            return found;
         }
-        self.text(args);
         if args.contains('\\')
             && let Ok(mut value) = serde_json::from_str::<Value>(args)
             && self.value(&mut value)
         {
             *args = value.to_string();
+            found = true;
         }
+        found
     }
 
     /// Whether a string in the value had the key.

@@ -28,6 +28,7 @@ mod causes;
 mod check;
 mod client;
 pub mod dialects;
+mod effort_table;
 mod key_filter;
 mod messages;
 mod preamble;
@@ -53,6 +54,7 @@ pub use bridge::{
 pub use check::{Checked, Probe, Verdict};
 pub use client::{MakePreambleInputs, ModelClient};
 pub use dialects::Dialect;
+pub use effort_table::{EFFORT_SOURCES, EFFORTS_OF};
 pub use messages::picture_kind;
 pub use preamble::{Environment, PreambleInputs, Prompts};
 pub use preset::BRIDGE_MODEL;
@@ -82,5 +84,5 @@ pub async fn read_pieces(
     };
     let idle = std::time::Duration::from_secs(5);
     stream::read(bytes, idle, &mut ear, &mut |_| {}).await.map_err(|e| e.to_string())?;
-    Ok(answer.finish(1).0)
+    Ok(answer.finish(1).parts)
 }

@@ -35,6 +35,9 @@ pub(crate) enum AssistantPart<'a> {
         text: &'a str,
         opaque: Option<&'a str>,
     },
+    /// An item as the server sent it. Sent only to the model that produced it, instead of all
+    /// other parts.
+    Item(&'a str),
     Text(Cow<'a, str>),
     Call {
         id: String,
@@ -116,11 +119,15 @@ pub(crate) fn sides<'a>(
                 };
                 push(&mut sides, bit);
             }
-            Message::Assistant { model, wire, parts, cut } => {
+            Message::Assistant { model, wire, parts, items, cut } => {
                 let own = model.as_ref() == to.model && wire.as_ref() == to.wire;
                 let calls: Vec<&CallPart> = Part::calls(parts).map(AsRef::as_ref).collect();
                 faults = calls.iter().map(|call| call.fault.as_deref()).collect();
+                let as_came = own && !cut && !items.is_empty();
                 let said = match to.dialect {
+                    Dialect::Native if as_came && names.keep(&calls) => {
+                        items.iter().map(|item| AssistantPart::Item(item)).collect()
+                    }
                     Dialect::Native => native(parts, *cut, own, &mut names),
                     Dialect::Text => {
                         names.skip(calls.len());
@@ -236,6 +243,23 @@ impl Names {
         }
         self.open.push_back(id.clone());
         id
+    }
+    /// Keeps the ids of calls that go back as they came. Says whether that is possible: each id is
+    /// unique, and each call is one that servers accept.
+    fn keep(&mut self, calls: &[&CallPart]) -> bool {
+        let mut ids: BTreeSet<&str> = BTreeSet::new();
+        let fits = calls.iter().all(|call| {
+            call.fault.is_none()
+                && call.broken().is_none()
+                && !self.used.contains(&call.id)
+                && ids.insert(&call.id)
+        });
+        if fits {
+            self.count += calls.len();
+            self.used.extend(calls.iter().map(|call| call.id.clone()));
+            self.open.extend(calls.iter().map(|call| call.id.clone()));
+        }
+        fits
     }
     fn skip(&mut self, calls: usize) {
         self.count += calls;

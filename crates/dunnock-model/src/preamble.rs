@@ -6,11 +6,14 @@
 use crate::bridge::BridgeSettings;
 use crate::capabilities::Capabilities;
 use crate::dialects::{Callable, Dialect, schema};
+use crate::effort_table::Recipient;
 use crate::preset::Preset;
 use crate::profile::Size;
 use crate::provider::Quirks;
 use crate::wire::Wire;
+use crate::wires::anthropic_limit;
 use dunnock_ports::{Blob, ToolSpec};
+use dunnock_proto::Effort;
 use minijinja::{UndefinedBehavior, Value, context};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -202,6 +205,9 @@ pub(crate) struct RecordedPreamble {
     /// Quirks of the server.
     #[serde(default)]
     pub(crate) quirks: Quirks,
+    /// Fields that ask for a reasoning effort.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) effort: Map<String, serde_json::Value>,
     /// Additional fields for each request.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) body: Map<String, serde_json::Value>,
@@ -225,6 +231,15 @@ impl RecordedPreamble {
     /// The names of the provider and of the model.
     pub(crate) fn names(&self) -> (&str, &str) {
         self.model.split_once('/').unwrap_or((&self.model, ""))
+    }
+    /// Sets the fields for an effort, and returns the effort that they ask for; `None` if the model
+    /// has no setting for it.
+    pub(crate) fn set_effort(&mut self, wanted: Effort) -> Option<Effort> {
+        let (provider, model) = self.names();
+        let recipient = Recipient { provider, wire: self.wire, model };
+        let (sent, fields) = recipient.fields(wanted, anthropic_limit(self)).unzip();
+        self.effort = fields.unwrap_or_default();
+        sent
     }
     /// An estimate of the tokens that the preamble takes in every request.
     pub(crate) fn tokens(&self) -> u64 {

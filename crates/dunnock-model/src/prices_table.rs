@@ -6,18 +6,29 @@
 use dunnock_proto::Price;
 
 /// When the table was last compared with its sources.
-pub const PRICES_OF: &str = "2026-11-15";
+pub const PRICES_OF: &str = "2026-11-18";
 
 /// The source of each provider's prices.
 pub const PRICE_SOURCES: &[(&str, &str)] = &[
-    ("openai", "openai.com/api/pricing, as collected by github.com/simonw/llm-prices"),
-    ("anthropic", "anthropic.com/pricing, as collected by github.com/simonw/llm-prices"),
+    (
+        "openai",
+        "developers.openai.com/api/docs/models; older models: openai.com/api/pricing, as \
+         collected by github.com/simonw/llm-prices",
+    ),
+    (
+        "anthropic",
+        "platform.claude.com/docs/en/models; older models: anthropic.com/pricing, as collected by \
+         github.com/simonw/llm-prices",
+    ),
 ];
 
 /// Provider, model, and prices in millionths of a US dollar per million tokens: input, cached input
 /// (cache reads), input written to the cache, output. A name with a date appended (`-2025-08-07`,
 /// `-20250929`) is the same model.
 pub const PRICES: &[(&str, &str, Price)] = &[
+    ("openai", "gpt-6-astra", usd(10_000_000, 1_000_000, 12_500_000, 50_000_000)),
+    ("openai", "gpt-5.6-terra", usd(2_000_000, 200_000, 2_500_000, 12_000_000)),
+    ("openai", "gpt-5.6-luna", usd(200_000, 20_000, 250_000, 1_200_000)),
     ("openai", "gpt-5.5", usd(5_000_000, 500_000, 5_000_000, 30_000_000)),
     ("openai", "gpt-5.4", usd(2_500_000, 250_000, 2_500_000, 15_000_000)),
     ("openai", "gpt-5.4-mini", usd(750_000, 75_000, 750_000, 4_500_000)),
@@ -35,6 +46,10 @@ pub const PRICES: &[(&str, &str, Price)] = &[
     ("openai", "gpt-4o", usd(2_500_000, 1_250_000, 2_500_000, 10_000_000)),
     ("openai", "gpt-4o-mini", usd(150_000, 75_000, 150_000, 600_000)),
     ("openai", "o4-mini", usd(1_100_000, 275_000, 1_100_000, 4_400_000)),
+    ("anthropic", "claude-opus-5-5", usd(4_000_000, 200_000, 5_000_000, 20_000_000)),
+    ("anthropic", "claude-opus-5", usd(5_000_000, 500_000, 6_250_000, 25_000_000)),
+    ("anthropic", "claude-sonnet-5-5", usd(2_000_000, 200_000, 2_500_000, 10_000_000)),
+    ("anthropic", "claude-sonnet-5", usd(2_000_000, 200_000, 2_500_000, 10_000_000)),
     ("anthropic", "claude-opus-4-7", usd(5_000_000, 500_000, 6_250_000, 25_000_000)),
     ("anthropic", "claude-opus-4-6", usd(5_000_000, 500_000, 6_250_000, 25_000_000)),
     ("anthropic", "claude-opus-4-5", usd(5_000_000, 500_000, 6_250_000, 25_000_000)),

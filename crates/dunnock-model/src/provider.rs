@@ -208,7 +208,7 @@ pub const KNOWN: &[Known] = &[
         wire: Wire::Responses,
         base_url: "https://api.openai.com/v1",
         key_env: Some("OPENAI_API_KEY"),
-        default_model: Some("gpt-5.1"),
+        default_model: Some("gpt-5.6-terra"),
         elsewhere: Some(Wire::Chat),
         quirks: Quirks { sealed: true, new_limit: true, ..NONE },
         ..LOCAL
@@ -219,7 +219,7 @@ pub const KNOWN: &[Known] = &[
         wire: Wire::Anthropic,
         base_url: "https://api.anthropic.com/v1",
         key_env: Some("ANTHROPIC_API_KEY"),
-        default_model: Some("claude-sonnet-4-5"),
+        default_model: Some("claude-sonnet-5-5"),
         auth: Auth::XApiKey,
         max_output: Some(32_000),
         ..LOCAL

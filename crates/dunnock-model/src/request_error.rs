@@ -38,6 +38,8 @@ pub(crate) struct RequestError {
     pub(crate) again: Retry,
     /// The server rejected an optional part of the request.
     pub(crate) bare: bool,
+    /// The server rejected the reasoning effort.
+    pub(crate) effort: bool,
     /// What arrived before is valid.
     pub(crate) intact: bool,
 }
@@ -108,7 +110,11 @@ const NICE_TO_HAVE: &[&str] = &[
     "json_schema",
     "output_config",
     "text.format",
+    "prompt_cache_key",
 ];
+
+/// Phrases with which servers reject a reasoning effort, under whatever name it was sent.
+const EFFORT: &[&str] = &["effort", "think"];
 
 /// Phrases of systems without a network. Other errors, such as an unknown name, a refused connection
 /// or a wrong certificate, do not pass by waiting.
@@ -142,12 +148,26 @@ const TOO_LONG: &[&str] = &[
 
 impl RequestError {
     pub(crate) fn rejected(words: String) -> Self {
-        Self { failure: Failure::Rejected, words, again: Retry::Never, bare: false, intact: false }
+        Self {
+            failure: Failure::Rejected,
+            words,
+            again: Retry::Never,
+            bare: false,
+            effort: false,
+            intact: false,
+        }
     }
 
     fn too_long(model: &str, said: &str) -> Self {
         let words = format!("the request is too long for {model}{said}");
-        Self { failure: Failure::Overflow, words, again: Retry::Never, bare: false, intact: false }
+        Self {
+            failure: Failure::Overflow,
+            words,
+            again: Retry::Never,
+            bare: false,
+            effort: false,
+            intact: false,
+        }
     }
 
     /// An overflow error, if an error inside a stream means that the request is too long.
@@ -185,7 +205,14 @@ impl RequestError {
         } else {
             format!("{name} at {url} did not answer: {why}")
         };
-        Self { failure: Failure::Transport, words, again, bare: false, intact: false }
+        Self {
+            failure: Failure::Transport,
+            words,
+            again,
+            bare: false,
+            effort: false,
+            intact: false,
+        }
     }
 
     /// A response with an error status.
@@ -205,7 +232,8 @@ impl RequestError {
         let said = if text.is_empty() { String::new() } else { format!(": {text}") };
         let low = text.to_lowercase();
         let name = &provider.name;
-        match status {
+        let effort = matches!(status, 400 | 422) && EFFORT.iter().any(|w| low.contains(w));
+        let error = match status {
             401 | 403 => {
                 let source = provider.key.as_ref().map(|_| provider.key_source);
                 let words = match (&provider.key_env, source) {
@@ -271,10 +299,12 @@ impl RequestError {
                     words,
                     again: Retry::Busy { wait },
                     bare: false,
+                    effort: false,
                     intact: false,
                 }
             }
             _ => Self::rejected(format!("{name} refused the request ({status}){said}")),
-        }
+        };
+        Self { effort, ..error }
     }
 }

@@ -1,6 +1,6 @@
 //! Tries a key and a model before they are saved: one list of models, one short request.
 
-use crate::answer::Answer;
+use crate::answer::{Answer, FinishedAnswer};
 use crate::ask::{RefusedExtras, Transport, Tried, no_answer, try_once};
 use crate::capabilities::Capabilities;
 use crate::client::ModelClient;
@@ -84,12 +84,18 @@ impl ModelClient {
         loop {
             let parser = AnswerParser::new(preamble.dialect, &Vec::new().into());
             let mut answer = Answer::new(parser, KeyFilter::of(provider));
-            let body = preamble.wire.body(&Outgoing { preamble, sides: &sides, bare });
+            let body = preamble.wire.body(&Outgoing {
+                preamble,
+                sides: &sides,
+                bare,
+                with_effort: false,
+                session: None,
+            });
             match try_once(&line, preamble, body, &mut answer, &mut |_| {}).await {
                 Tried::Trouble(trouble) if trouble.bare && bare < RefusedExtras::ALL => bare += 1,
                 Tried::Trouble(trouble) => return Err(trouble.into()),
                 Tried::Done => {
-                    let (parts, stop) = answer.finish(1);
+                    let FinishedAnswer { parts, stop, .. } = answer.finish(1);
                     return match no_answer(&parts, &stop) {
                         Some(why) => Err(format!("{model}: {why}").into()),
                         None => Ok(()),

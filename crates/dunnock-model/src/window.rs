@@ -14,14 +14,24 @@ const SET: u64 = 32_768;
 /// that are not in the table.
 const UNTOLD: u64 = 8_192;
 
+/// The sources, as of 2026-11-18: developers.openai.com/api/docs/models and
+/// platform.claude.com/docs/en/models. The window of newer GPT models is larger; requests beyond
+/// this one cost twice as much.
+///
 /// Model name prefix, context window (for servers that do not report it), and the longest output
 /// that all matching models accept. Longer prefixes first.
 const TABLE: &[(&str, u64, u64)] = &[
+    ("gpt-6", 272_000, 32_000),
     ("gpt-5", 272_000, 32_000),
     ("gpt-4.1", 1_000_000, 32_000),
     ("gpt-4o", 128_000, 16_000),
     ("o3", 200_000, 32_000),
     ("o4", 200_000, 32_000),
+    ("claude-opus-5", 1_000_000, 32_000),
+    ("claude-sonnet-5", 1_000_000, 32_000),
+    ("claude-haiku-5", 1_000_000, 32_000),
+    ("claude-fable-5", 1_000_000, 32_000),
+    ("claude-opus-4-7", 1_000_000, 32_000),
     ("claude-", 200_000, 32_000),
     ("gemini-", 1_000_000, 32_000),
     ("deepseek-", 128_000, 8_000),

@@ -10,8 +10,10 @@
 mod bridge;
 mod conversations;
 mod corpus;
+mod efforts;
 mod fuzz_corpus;
 mod hostile;
+mod items;
 mod providers;
 mod requests;
 mod slips;

@@ -235,6 +235,8 @@ fn strange() -> Vec<Event> {
         stop: Stop::Calls,
         usage: Usage::default(),
         request: Hash::ZERO,
+        items: Vec::new(),
+        effort_refused: false,
         raw: None,
     };
     vec![

@@ -171,6 +171,8 @@ async fn a_server_that_went_away_is_waited_for() {
         stop: Stop::End,
         usage: Usage::default(),
         request: Hash::ZERO,
+        items: Vec::new(),
+        effort_refused: false,
         raw: None,
     };
     let events = [prompt("hi"), answered.into(), prompt("and now?")];

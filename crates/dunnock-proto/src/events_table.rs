@@ -239,6 +239,12 @@ pub struct Answered {
     pub wire: String,
     /// The parts of the answer, in order.
     pub parts: Vec<Part>,
+    /// The answer as the server sent it, item by item, if it must go back in the same form.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<Arc<str>>,
+    /// The server refused the reasoning effort, so later requests to this model leave it out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub effort_refused: bool,
     /// Why it stopped.
     pub stop: Stop,
     /// Usage of all attempts.

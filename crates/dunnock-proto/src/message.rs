@@ -27,6 +27,10 @@ pub enum Message {
         wire: Arc<str>,
         /// The parts, in order.
         parts: Arc<[Part]>,
+        /// The same as the server sent it, to send back to the same model; empty if it has no such
+        /// form.
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        items: Arc<[Arc<str>]>,
         /// Whether the answer was cut off.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         cut: bool,

@@ -23,6 +23,60 @@ pub enum Mode {
     All,
 }
 
+/// How hard the model is asked to think before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// Not at all, where the model allows it.
+    None,
+    /// A little.
+    Low,
+    /// As much as a person who watches will wait for.
+    Medium,
+    /// Much.
+    High,
+    /// More than `high`.
+    Xhigh,
+    /// As much as the model can.
+    Max,
+}
+
+impl Effort {
+    /// All efforts, lowest first.
+    pub const ALL: [Self; 6] =
+        [Self::None, Self::Low, Self::Medium, Self::High, Self::Xhigh, Self::Max];
+
+    /// Its name, in settings and requests.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Xhigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
+
+    /// The effort with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|effort| effort.name() == name)
+    }
+}
+
+/// The effort that a preamble asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PreambleEffort {
+    /// The effort that the settings asked for.
+    pub wanted: Effort,
+    /// The nearest one that the model knows, which is sent.
+    pub sent: Effort,
+}
+
 /// How well a command is isolated; A is best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -146,6 +200,9 @@ pub struct Preamble {
     /// The longest answer to request, in tokens, if limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
+    /// The reasoning effort, if the model has a setting for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<PreambleEffort>,
     /// Why it was rendered anew.
     pub reason: String,
     /// The first byte that differs from the previous preamble, if there was one.
@@ -487,6 +544,8 @@ impl schemars::JsonSchema for ConfigPatch {
 config! {
     /// `provider/model` in use.
     model: String = String::new();
+    /// How hard the model is asked to think; if `null`, the default of this release.
+    effort: Option<Effort> = None;
     /// Which subset of tools and prompts; empty means whichever the model's check found best.
     profile: String = String::new();
     /// The approval mode: which calls need the person's approval.

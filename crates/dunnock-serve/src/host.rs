@@ -4,7 +4,7 @@ use dunnock_core::State;
 use dunnock_engine::Ports;
 use dunnock_ports::BoxFuture;
 use dunnock_proto::{
-    Config, ConfigPatch, Isolation, Mode, Price, RewindTo, Rule, Scope, Seq, SessionId,
+    Config, ConfigPatch, Effort, Isolation, Mode, Price, RewindTo, Rule, Scope, Seq, SessionId,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -195,6 +195,8 @@ pub struct Start {
     pub model: Option<String>,
     /// The approval mode.
     pub mode: Mode,
+    /// How hard the model is asked to think.
+    pub effort: Effort,
     /// Notes for the user about the folder.
     pub notes: Vec<String>,
     /// What to do if there is no model.

@@ -161,6 +161,7 @@ impl Model for ScriptedModel {
                 max_output: None,
                 reason: "start".into(),
                 first_changed: None,
+                effort: None,
                 sources: Vec::new(),
                 via_bridge: false,
             };
@@ -247,6 +248,8 @@ impl Model for ScriptedModel {
                 stop: Stop::End,
                 usage: say.usage,
                 request: request.hash(),
+                items: Vec::new(),
+                effort_refused: false,
                 raw: None,
             };
             Ok((answered, Vec::new()))

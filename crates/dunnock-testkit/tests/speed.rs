@@ -168,6 +168,8 @@ async fn long_session(store: &Sqlite, id: &str, n: u64) -> SessionId {
                 stop: Stop::Calls,
                 usage: Usage::default(),
                 request: Hash::ZERO,
+                items: Vec::new(),
+                effort_refused: false,
                 raw: None,
             }
             .into(),

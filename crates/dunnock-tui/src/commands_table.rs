@@ -21,6 +21,7 @@ pub const COMMANDS: &[Slash] = &[
     slash("help", "", "list the commands"),
     slash("keys", "", "all keys"),
     slash("model", "[P/M]", "show the models, or switch to one"),
+    slash("effort", "[EFFORT]", "how hard the model thinks, from none to max"),
     slash("login", "", "set up a model: provider, key, model"),
     slash("clear", "", "start a new session; this one is saved"),
     slash("new", "", "same as /clear"),

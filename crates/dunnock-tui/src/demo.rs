@@ -132,6 +132,8 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
         stop: Stop::Calls,
         usage: Usage { input, cached: input / 2, output: 120, ..Usage::default() },
         request: Hash::ZERO,
+        items: Vec::new(),
+        effort_refused: false,
         raw: None,
     };
     let call = |step: u32, index: u16| CallId { step: Step(step), index };

@@ -45,6 +45,8 @@ pub enum HostRequest {
     Models,
     /// Switch to this model.
     Model(String),
+    /// Ask the model for this effort.
+    Effort(dunnock_proto::Effort),
     /// List the steps to which the session can be rewound.
     Points,
     /// Show as a diff what a rewind to this step would change.

@@ -14,6 +14,7 @@ mod commands_table;
 mod demo;
 mod diff;
 mod edit;
+mod effort;
 mod fuzzy;
 mod history;
 mod host;

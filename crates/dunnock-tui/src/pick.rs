@@ -5,7 +5,7 @@ use crate::fuzzy;
 use crate::host::{RewindPoint, SessionRow};
 use crate::text::{Line, Style, Tone};
 use crossterm::event::KeyCode;
-use dunnock_proto::{Mode, Scope, Seq, SessionId, count};
+use dunnock_proto::{Effort, Mode, Scope, Seq, SessionId, count};
 
 /// The most rows that a list offers.
 const MOST: usize = 200;
@@ -21,6 +21,8 @@ pub enum Value {
     Step(u32, Seq),
     /// A mode.
     Mode(Mode),
+    /// A reasoning effort.
+    Effort(Effort),
     /// A theme.
     Theme(&'static str),
     /// An earlier prompt.

@@ -3,6 +3,7 @@
 //! Events become finished lines for the scrollback; work in progress is kept for the live area.
 
 use crate::calls;
+use crate::effort::SentEffort;
 use crate::lines::{indented, note, said_by_person, thoughts};
 use crate::markdown::render;
 use crate::pager::PastCall;
@@ -113,6 +114,8 @@ pub struct Session {
     pub level: Option<Isolation>,
     /// Size of the model's context window, in tokens.
     pub window: Option<u64>,
+    /// The reasoning effort that is sent.
+    pub effort: SentEffort,
     /// Tokens of the last request and its answer.
     pub context: u64,
     /// Open questions.
@@ -304,10 +307,17 @@ impl Session {
                 if next.model != self.config.model {
                     out.push(note(&format!("Set model to {}", next.model)));
                     self.window = None;
+                    self.effort.forget();
+                } else if let Some(effort) = next.effort.filter(|e| Some(*e) != self.config.effort)
+                {
+                    out.push(note(&format!("Set effort to {}", effort.name())));
                 }
                 self.config = next;
             }
-            Event::PreambleSet(e) => self.window = e.preamble.window,
+            Event::PreambleSet(e) => {
+                self.window = e.preamble.window;
+                self.effort.rendered(&e.preamble);
+            }
             Event::OwnerChanged(e) => {
                 self.level = Some(e.isolation);
                 self.calls.values_mut().for_each(|call| call.began = None);
@@ -344,6 +354,9 @@ impl Session {
                 );
             }
             Event::Answered(e) => {
+                if e.effort_refused {
+                    out.push(note(&self.effort.refuse(&e.model)));
+                }
                 self.used(&e.usage);
                 let untold = e.usage.is_nothing() && !self.via_bridge();
                 self.run.unknown |= untold;
@@ -437,6 +450,7 @@ impl Session {
                 self.compacting = e.asked || e.strength == dunnock_proto::Strength::Summarise
             }
             Event::Compacted(e) => {
+                self.effort.rendered(&e.preamble);
                 self.compacting = false;
                 self.used(&e.usage);
                 let how = if e.summary.is_some() { "summarised" } else { "shortened" };

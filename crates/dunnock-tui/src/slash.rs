@@ -11,7 +11,7 @@ use crate::state::{Effect, State};
 use crate::text::{Line, Style, Tone};
 use crate::theme::{THEMES, Theme};
 use crate::update::{prompt, send, set_mode, switch, wrong};
-use dunnock_proto::{Command, Mode};
+use dunnock_proto::{Command, Effort, Mode};
 
 /// The task that adds a line to the folder's instructions.
 const REMEMBER: &str = "Add the text below to AGENTS.md at the root of the workspace, at the end and \
@@ -93,6 +93,7 @@ pub(crate) fn run(s: &mut State, text: &str, effects: &mut Vec<Effect>) {
         "keys" => keys(s),
         "model" if rest.is_empty() => effects.push(ask(HostRequest::Models)),
         "model" => effects.push(ask(HostRequest::Model(rest.into()))),
+        "effort" => effort(s, rest, effects),
         "login" if s.plain => wrong(s, "to set up a model, quit and run: dunnock login"),
         "login" => effects.push(ask(HostRequest::Login(s.login.open()))),
         "clear" | "new" => {
@@ -175,6 +176,27 @@ fn approvals(s: &mut State, rest: &str, effects: &mut Vec<Effect>) {
     match MODES.into_iter().find(|m| mode(*m) == rest) {
         Some(found) => set_mode(s, found, effects),
         None => wrong(s, &format!("unknown mode \"{rest}\"; use read, ask, edits, auto or all")),
+    }
+}
+
+fn effort(s: &mut State, rest: &str, effects: &mut Vec<Effect>) {
+    if rest.is_empty() {
+        let now = s.session.effort.get().or(s.session.config.effort);
+        let row = |effort: Effort| Row {
+            label: format!("{:<6} {}", effort.name(), crate::effort::words(effort)),
+            detail: if Some(effort) == now { "current".into() } else { String::new() },
+            below: Vec::new(),
+            value: Value::Effort(effort),
+        };
+        s.pick = Some(Pick::new("Effort", Effort::ALL.into_iter().map(row).collect()));
+        return;
+    }
+    match Effort::named(rest) {
+        Some(effort) => effects.push(Effect::Ask(HostRequest::Effort(effort))),
+        None => {
+            let all = "use none, low, medium, high, xhigh or max";
+            wrong(s, &format!("unknown effort \"{rest}\"; {all}"));
+        }
     }
 }
 

@@ -410,6 +410,7 @@ fn pick_key(s: &mut State, code: KeyCode, effects: &mut Vec<Effect>) {
                     effects.push(Effect::Ask(HostRequest::Rewind { to, scope }));
                 }
                 Value::Mode(mode) => set_mode(s, mode, effects),
+                Value::Effort(effort) => effects.push(Effect::Ask(HostRequest::Effort(effort))),
                 Value::Choice(_) => {}
                 Value::Theme(name) => s.theme = Theme::named(name).unwrap_or(s.theme),
                 Value::Prompt(text) => {

@@ -393,7 +393,9 @@ fn status(s: &State, columns: usize, now: u64) -> Line {
     let left = match doing {
         Some((sign, text, tone)) => Line::of(&format!(" {sign} "), tone).and(&text, tone),
         None => {
-            let mut parts = vec![model, mode(s.approvals()).to_owned(), level];
+            let mut parts = vec![model];
+            parts.extend(session.effort.get().map(|effort| format!("effort {}", effort.name())));
+            parts.extend([mode(s.approvals()).to_owned(), level]);
             if let Some(w) = &s.welcome {
                 let branch = w.branch.as_ref().map_or_else(String::new, |b| format!(" ({b})"));
                 parts.push(format!("{}{branch}", w.folder));

@@ -42,6 +42,27 @@ fn carried(columns: u16) -> Tape {
     t
 }
 
+/// A preamble that asks for much thinking.
+fn thinking() -> Preamble {
+    Preamble {
+        hash: Hash::ZERO,
+        model: config().model,
+        wire: "responses".into(),
+        dialect: "native".into(),
+        profile: "default".into(),
+        version: "0".into(),
+        tools: Vec::new(),
+        bytes: 0,
+        window: Some(32_000),
+        max_output: None,
+        effort: Some(PreambleEffort { wanted: Effort::Max, sent: Effort::High }),
+        reason: "start".into(),
+        first_changed: None,
+        sources: Vec::new(),
+        via_bridge: false,
+    }
+}
+
 /// An answer of which nobody says what it used.
 fn unmeasured(t: &mut Tape) -> &mut Tape {
     let parts = vec![say("It is fixed.")];
@@ -57,6 +78,8 @@ fn unmeasured(t: &mut Tape) -> &mut Tape {
         stop: Stop::End,
         usage,
         request,
+        items: Vec::new(),
+        effort_refused: false,
         raw: None,
     });
     t.fact(Ended { reason: EndReason::Done, proof: Proof::None, hold: false })
@@ -529,6 +552,20 @@ const SCENES: &[Scene] = &[
     }),
     ("picker_of_modes", || {
         Tape::new(80, 24).welcome().type_in("/approvals").key(KeyCode::Enter).screen()
+    }),
+    ("picker_of_efforts", || {
+        let mut t = Tape::new(80, 24);
+        t.begun(config()).fact(PreambleSet { preamble: thinking() });
+        t.type_in("/effort").key(KeyCode::Enter).screen()
+    }),
+    ("an_effort_that_is_refused", || {
+        let mut t = Tape::new(80, 24);
+        t.begun(config()).fact(PreambleSet { preamble: thinking() });
+        t.fact(Prompted { text: "Fix the date test".into(), images: Vec::new() }).step(1);
+        let mut answer = t.answer_of(1, vec![say("It is fixed.")]);
+        answer.effort_refused = true;
+        t.fact(answer).fact(Ended { reason: EndReason::Done, proof: Proof::None, hold: false });
+        t.screen()
     }),
     ("picker_of_themes", || {
         Tape::new(80, 24).welcome().type_in("/theme").key(KeyCode::Enter).screen()

@@ -150,7 +150,12 @@ impl Tape {
     }
 
     pub fn answered(&mut self, n: u32, parts: Vec<Part>) -> &mut Self {
-        self.fact(Answered {
+        let answer = self.answer_of(n, parts);
+        self.fact(answer)
+    }
+
+    pub fn answer_of(&self, n: u32, parts: Vec<Part>) -> Answered {
+        Answered {
             step: Step(n),
             attempts: Vec::new(),
             model: "openai/gpt-5.1".into(),
@@ -164,8 +169,10 @@ impl Tape {
                 ..Usage::default()
             },
             request: Hash::ZERO,
+            items: Vec::new(),
+            effort_refused: false,
             raw: None,
-        })
+        }
     }
 
     pub fn started(&mut self, call: CallId) -> &mut Self {

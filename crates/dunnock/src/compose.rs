@@ -13,7 +13,7 @@ use dunnock_model::{
     BRIDGE_MODEL, KNOWN, KeySource, Known, ModelClient, Profiles, Prompts, Provider, Timeouts,
 };
 use dunnock_ports::{Store, ToolSpec};
-use dunnock_proto::{Config, ConfigPatch, Isolation, Mode, Sandbox};
+use dunnock_proto::{Config, ConfigPatch, Effort, Isolation, Mode, Sandbox};
 use dunnock_tools::{CheckpointStore, Limits, SandboxSupport, Toolbox};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -264,6 +264,26 @@ pub(crate) fn checkpoints(
     dunnock_compose::checkpoints(data, paths::own_files(data, output), Some((bytes, age)))
 }
 
+/// The effort of a run, if none is set.
+const RUN_EFFORT: Effort = Effort::High;
+/// The effort in the apps, where somebody waits for each answer.
+pub(crate) const APP_EFFORT: Effort = Effort::Medium;
+
+/// What a person who chose an effort should know if the model does not have it.
+pub(crate) fn effort_note(client: &ModelClient, model: &str, wanted: Effort) -> Option<String> {
+    let wanted_name = wanted.name();
+    match client.effort(model, wanted).ok()? {
+        Some(sent) if sent == wanted => None,
+        Some(sent) => {
+            Some(format!("{model} has no effort {wanted_name}; {} is used instead", sent.name()))
+        }
+        None => Some(format!(
+            "Dunnock knows no efforts of {model}, so it sends none. If the model has a setting for \
+             it, set providers.NAME.body"
+        )),
+    }
+}
+
 /// The configuration of a new session in a folder.
 pub(crate) fn config(
     settings: &Settings,
@@ -277,6 +297,7 @@ pub(crate) fn config(
         price: settings.price_of(&model).or_else(|| client.price(&model)),
         baseline: settings.baseline.value,
         model,
+        effort: Some(settings.effort.value.unwrap_or(RUN_EFFORT)),
         profile: settings.profile.value.map(|size| size.to_string()).unwrap_or_default(),
         mode: settings.approve.value,
         sandbox: settings.sandbox.value,
@@ -316,6 +337,7 @@ pub(crate) fn patch(
             || now.price.is_none())
         .then_some(whole.price),
         model: settings.model.is_flag().then_some(whole.model),
+        effort: settings.effort.is_flag().then_some(whole.effort),
         profile: settings.profile.is_flag().then_some(whole.profile),
         // The user may set it because a request did not fit, so it applies from now on.
         window: (whole.window.is_some() && whole.window != now.window).then_some(whole.window),

@@ -209,6 +209,8 @@ fn long_session(facts: u64, workspace: &str) -> String {
             stop,
             usage,
             request: Hash::ZERO,
+            items: Vec::new(),
+            effort_refused: false,
             raw: None,
         }
         .into());

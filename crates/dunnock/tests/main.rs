@@ -11,6 +11,7 @@ mod cases;
 mod context;
 mod credentials;
 mod daily;
+mod efforts;
 mod errors;
 mod fail_closed;
 mod figures;

@@ -41,6 +41,7 @@ fn plain(fact: &Value) -> Value {
         "wire",
         "dialect",
         "opaque",
+        "items",
         "recovered",
         "reserved",
         "workspace",
@@ -245,7 +246,7 @@ async fn of_several_keys_the_order_of_the_table_decides_and_model_over_it() {
         (&[0, 1, 2], Some("openai/gpt-x"), 1),
         (&[0, 1, 2], Some("anthropic/claude-x"), 2),
     ] {
-        let models = ["gpt-d", "gpt-5.1", "gpt-x", "claude-sonnet-4-5", "claude-x"]
+        let models = ["gpt-d", "gpt-5.6-terra", "gpt-x", "claude-sonnet-5-5", "claude-x"]
             .map(String::from)
             .to_vec();
         let rules = Rules { models, ..Rules::default() };

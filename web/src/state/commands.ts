@@ -1,6 +1,6 @@
 /** Slash commands: the terminal app's that make sense in a browser, and the user's own. */
 
-import type { Mode } from '../proto.gen';
+import type { Effort, Mode } from '../proto.gen';
 import { branch, configure, copyText, order } from './actions';
 import { get, go, set, tell } from './store';
 
@@ -17,6 +17,8 @@ export interface Own {
 }
 
 export const MODES: Mode[] = ['read', 'ask', 'edits', 'auto', 'all'];
+
+export const EFFORTS: Effort[] = ['none', 'low', 'medium', 'high', 'xhigh', 'max'];
 
 type Does = Slash & { session: boolean; run: (rest: string, id: string) => void };
 
@@ -94,6 +96,16 @@ const TABLE: Does[] = [
       void (rest
         ? configure(id, { model: rest })
         : tell('Name a model: /model provider/model, or choose one below the input.')),
+  },
+  {
+    name: 'effort',
+    args: 'EFFORT',
+    about: `how hard the model thinks: ${EFFORTS.join(', ')}`,
+    session: true,
+    run: (rest, id) =>
+      void (EFFORTS.includes(rest as Effort)
+        ? configure(id, { effort: rest as Effort })
+        : tell(`Name an effort: ${EFFORTS.join(', ')}`, 'bad')),
   },
   {
     name: 'approvals',

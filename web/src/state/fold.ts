@@ -14,6 +14,7 @@ import type {
   CallPart,
   Config,
   Delta,
+  Effort,
   KnownEvent,
   Finished,
   Frame,
@@ -22,6 +23,7 @@ import type {
   Isolation,
   Partial as Part2,
   PlanStep,
+  Preamble,
   Proof,
   Record as Stored,
   Rule,
@@ -139,6 +141,10 @@ export interface Session {
   config: Config | null;
   isolation: Isolation | null;
   window: number | null;
+  /** The reasoning effort that is sent, if the model has a setting for it. */
+  effort: Effort | null;
+  /** The model whose server refused the effort. */
+  effortRefusedBy: string | null;
   context: number;
   questions: Question[];
   plan: PlanStep[];
@@ -195,6 +201,8 @@ export function empty(id: string): Session {
     config: null,
     isolation: null,
     window: null,
+    effort: null,
+    effortRefusedBy: null,
     context: 0,
     questions: [],
     plan: [],
@@ -270,6 +278,11 @@ const BY_PERSON = new Set([
   'rewind_requested',
 ]);
 
+/** The effort that is sent: none if the model has no setting for it, or its server refused it. */
+function setEffort(s: Session, preamble: Preamble): void {
+  s.effort = preamble.model === s.effortRefusedBy ? null : (preamble.effort?.sent ?? null);
+}
+
 function event(s: Session, e: KnownEvent, at: number, now: number): void {
   if (BY_PERSON.has(e.kind) || (e.kind === 'compaction_started' && e.body.asked)) s.version = e.seq;
   switch (e.kind) {
@@ -287,17 +300,21 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
       if (!s.config) return;
       const set = e.body.set as Partial<Config>;
       const other = set.model !== undefined && set.model !== s.config.model;
+      const before = s.config.effort;
       if (set.mode !== undefined && set.mode !== s.config.mode) note(s, `Approvals: ${set.mode}`);
       // The price belongs to the previous model.
       s.config = { ...s.config, ...(other ? { price: null } : {}), ...set };
       if (other) {
-        s.window = null;
+        s.window = s.effort = null;
         note(s, `Set model to ${s.config.model}`);
+      } else if (set.effort && set.effort !== before) {
+        note(s, `Set effort to ${set.effort}`);
       }
       return;
     }
     case 'preamble_set':
       s.window = e.body.preamble.window ?? null;
+      setEffort(s, e.body.preamble);
       return;
     case 'owner_changed':
       s.isolation = e.body.isolation;
@@ -334,6 +351,11 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
     case 'outbox_written':
       return outboxWritten(s, e.body);
     case 'answered':
+      if (e.body.effort_refused) {
+        s.effort = null;
+        s.effortRefusedBy = e.body.model;
+        note(s, `${e.body.model} does not accept an effort; it is no longer sent`);
+      }
       return answered(s, e.body);
     case 'step_failed': {
       used(s, e.body.usage);
@@ -403,6 +425,7 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
       s.compacting = e.body.asked || e.body.strength === 'summarise';
       return;
     case 'compacted':
+      setEffort(s, e.body.preamble);
       s.compacting = false;
       used(s, e.body.usage ?? nothing());
       return note(

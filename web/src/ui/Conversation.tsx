@@ -3,11 +3,12 @@
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import type { OpenQuestion } from '../api.gen';
+import type { Effort } from '../proto.gen';
 import * as api from '../net/api';
 import { configure, prompt, stop } from '../state/actions';
 import { unknown } from '../state/ask';
 import { callOf, isCopyPaste, type Session } from '../state/fold';
-import { MODES } from '../state/commands';
+import { EFFORTS, MODES } from '../state/commands';
 import { openSession, useStore, type State } from '../state/store';
 import { about, firstLine, folderName, title, titleLine, usd } from '../state/words';
 import { visible } from '../text/safe';
@@ -112,13 +113,18 @@ function Numbers() {
 export function Choices({
   mode,
   model,
+  effort,
   setMode,
   setModel,
+  setEffort,
 }: {
   mode: string;
   model: string;
+  /** Null if the model has no setting for it. */
+  effort: Effort | null;
   setMode: (m: string) => void;
   setModel: (m: string) => void;
+  setEffort: (e: Effort) => void;
 }) {
   const [wanted, setWanted] = useState(false);
   const models = useQuery({
@@ -166,6 +172,26 @@ export function Choices({
           </option>
         ))}
       </select>
+      {effort ? (
+        <label className={styles.choice}>
+          effort
+          <select
+            className={styles.chip}
+            aria-label="Effort"
+            value={effort}
+            onChange={(e) => {
+              setEffort(e.target.value as Effort);
+              e.target.blur();
+            }}
+          >
+            {EFFORTS.map((e) => (
+              <option key={e} value={e}>
+                {e}
+              </option>
+            ))}
+          </select>
+        </label>
+      ) : null}
     </>
   );
 }
@@ -278,6 +304,7 @@ function Input() {
   const compacting = useStore((s) => openSession(s)?.compacting ?? false);
   const mode = useStore((s) => openSession(s)?.config?.mode);
   const model = useStore((s) => openSession(s)?.config?.model);
+  const effort = useStore((s) => openSession(s)?.effort ?? null);
   const walking = useStore((s) => s.walking);
   const folder = useFolder();
   return (
@@ -294,8 +321,10 @@ function Input() {
         <Choices
           mode={mode}
           model={model}
+          effort={effort}
           setMode={(to) => void configure(id, { mode: to as never })}
           setModel={(to) => void configure(id, { model: to })}
+          setEffort={(to) => void configure(id, { effort: to })}
         />
       ) : null}
     </Composer>

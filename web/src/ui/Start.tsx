@@ -2,7 +2,7 @@
 
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { Mode } from '../proto.gen';
+import type { Effort, Mode } from '../proto.gen';
 import * as api from '../net/api';
 import { begin } from '../state/actions';
 import { go } from '../state/store';
@@ -29,10 +29,15 @@ export function Start({ workspace }: { workspace?: string }) {
   const queries = useQueryClient();
   const [mode, setMode] = useState<string | null>(null);
   const [model, setModel] = useState<string | null>(null);
+  const [effort, setEffort] = useState<Effort | null>(null);
   const [folder, setFolder] = useState('');
   const [first, setFirst] = useState(0);
   const here = start.data;
-  const chosen = { ...(mode ? { mode: mode as Mode } : {}), ...(model ? { model } : {}) };
+  const chosen = {
+    ...(mode ? { mode: mode as Mode } : {}),
+    ...(model ? { model } : {}),
+    ...(effort ? { effort } : {}),
+  };
   return (
     <main id="main">
       <TopBar>
@@ -125,8 +130,10 @@ export function Start({ workspace }: { workspace?: string }) {
           <Choices
             mode={mode ?? here?.mode ?? 'auto'}
             model={model ?? here?.model ?? ''}
+            effort={effort ?? here?.effort ?? null}
             setMode={setMode}
             setModel={setModel}
+            setEffort={setEffort}
           />
         </Composer>
         <Status>

@@ -524,6 +524,8 @@ fn answered(
         model: crate::preset::BRIDGE_MODEL.into(),
         wire: WIRE.into(),
         parts: parts(&inbox, &settings.bridge),
+        items: Vec::new(),
+        effort_refused: false,
         stop: Stop::Calls,
         usage: Usage::default(),
         request: asking.request.hash(),

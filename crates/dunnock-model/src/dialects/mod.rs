@@ -102,6 +102,18 @@ impl AnswerParser {
         self.calls.hear(first, out);
     }
 
+    /// An item of the answer is complete: what follows begins on a new line.
+    pub(crate) fn end_item(&mut self, out: &mut Vec<Parsed>) {
+        if self.is_native() {
+            self.think.finish(out);
+            self.think.end_line();
+        }
+    }
+
+    pub(crate) fn is_native(&self) -> bool {
+        matches!(self.calls, Calls::Native)
+    }
+
     /// The answer broke off: releases held-back text as text.
     pub(crate) fn release(&mut self, out: &mut Vec<Parsed>) {
         let mut first = Vec::new();

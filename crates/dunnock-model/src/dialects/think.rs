@@ -57,6 +57,12 @@ impl Think {
         self.go(true, out);
     }
 
+    /// What follows begins on a new line, outside a code fence.
+    pub(crate) fn end_line(&mut self) {
+        self.line = LineStart::default();
+        self.fenced = false;
+    }
+
     /// Processes the held text character by character, and stops where a tag may begin.
     fn go(&mut self, last: bool, out: &mut Vec<Parsed>) {
         let held = std::mem::take(&mut self.held);

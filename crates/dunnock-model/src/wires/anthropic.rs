@@ -7,6 +7,7 @@ use super::{Body, Outgoing, WireReader, json};
 use crate::answer::{Answer, Bad};
 use crate::dialects::schema;
 use crate::messages::{AssistantPart, ChatMessage, ContentPart};
+use crate::preamble::RecordedPreamble;
 use dunnock_ports::ToolSpec;
 use dunnock_proto::{Stop, Usage};
 use serde::{Deserialize, Serialize};
@@ -33,18 +34,20 @@ pub(crate) fn tool(
     })
 }
 
+/// The output limit of a request: at most a quarter of the window, to leave room for the request
+/// itself.
+pub(crate) fn output_limit(preamble: &RecordedPreamble) -> u64 {
+    let room = preamble.window.map_or(u64::MAX, |window| (window / 4).max(1));
+    preamble.max_output.unwrap_or(MAX_OUTPUT).min(room)
+}
+
 /// The request body. The server caches tools before the system prompt, so one cache marker after
 /// the system prompt covers both. The other two are at the end of this request and of the previous
 /// one, so that what was cached then is found again.
 pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let preamble = outgoing.preamble;
     let mut body = Body::new(preamble.names().1);
-    // At most a quarter of the window, to leave room for the request itself.
-    let most = preamble
-        .max_output
-        .unwrap_or(MAX_OUTPUT)
-        .min(preamble.window.map_or(u64::MAX, |w| (w / 4).max(1)));
-    body.field("max_tokens", &most).raw("stream", "true");
+    body.field("max_tokens", &output_limit(preamble)).raw("stream", "true");
     if let Some(tools) = outgoing.tools() {
         body.raw("tools", tools);
     }
@@ -56,7 +59,7 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
             &format!(r#"{{"format":{{"type":"json_schema","schema":{schema}}}}}"#),
         );
     }
-    body.more(&preamble.body);
+    body.more(outgoing.effort()).more(&preamble.body);
     body.field(
         "system",
         &[json!({"type": "text", "text": preamble.system, "cache_control": {"type": "ephemeral"}})],
@@ -140,6 +143,7 @@ fn text_block(text: &str) -> String {
 fn answer(said: &[AssistantPart<'_>]) -> Option<String> {
     let block = |one: &AssistantPart<'_>| match one {
         AssistantPart::Reasoning { opaque, .. } => opaque.map(str::to_owned),
+        AssistantPart::Item(_) => None,
         AssistantPart::Text(text) if text.trim().is_empty() => None,
         AssistantPart::Text(text) => Some(text_block(text)),
         AssistantPart::Call { id, tool, args } => {

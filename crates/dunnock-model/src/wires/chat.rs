@@ -62,7 +62,7 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
         let name = r#"{"type":"json_schema","json_schema":{"name":"plan","strict":false,"schema":"#;
         body.raw("response_format", &format!("{name}{}}}}}", schema));
     }
-    body.more(&preamble.body);
+    body.more(outgoing.effort()).more(&preamble.body);
     let mut messages = vec![json(&ChatOutMessage::plain("system", &preamble.system))];
     for side in outgoing.sides {
         match side {
@@ -195,6 +195,7 @@ fn answer(said: &[AssistantPart<'_>], quirks: &Quirks) -> String {
     for one in said {
         match one {
             AssistantPart::Text(more) => text.push_str(more),
+            AssistantPart::Item(_) => {}
             AssistantPart::Reasoning { text, opaque } => {
                 thought.push_str(text);
                 let kept = opaque.and_then(|o| serde_json::from_str::<Map<String, Value>>(o).ok());

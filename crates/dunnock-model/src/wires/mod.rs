@@ -12,6 +12,8 @@ mod chat;
 mod ollama;
 mod responses;
 
+pub(crate) use anthropic::output_limit as anthropic_limit;
+
 use crate::answer::{Answer, Bad};
 use crate::messages::ChatMessage;
 use crate::preamble::RecordedPreamble;
@@ -20,8 +22,8 @@ use crate::wire::Wire;
 use dunnock_ports::ToolSpec;
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use std::fmt;
 
 /// How a response is split into pieces.
@@ -38,8 +40,12 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) preamble: &'a RecordedPreamble,
     pub(crate) sides: &'a [ChatMessage<'a>],
     /// The level of optional features to omit, because the model rejects them: 1 reasoning
-    /// summaries and usage in streams; 2 also encrypted reasoning and the schema.
+    /// summaries, cache keys and usage in streams; 2 also encrypted reasoning and the schema.
     pub(crate) bare: u8,
+    /// Whether the reasoning effort is sent; not if the server refused it.
+    pub(crate) with_effort: bool,
+    /// The session, by which the server finds its cache again.
+    pub(crate) session: Option<&'a str>,
 }
 
 /// Which optional features to send, decided here for all wires.
@@ -52,11 +58,15 @@ impl Outgoing<'_> {
     fn schema(&self) -> Option<&str> {
         self.preamble.schema.as_ref().filter(|_| self.bare < 2).map(|schema| schema.get())
     }
+    /// The fields that ask for a reasoning effort.
+    fn effort(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.preamble.effort.iter().filter(|_| self.with_effort)
+    }
     /// Whether encrypted reasoning is requested and sent back.
     fn sealed(&self) -> bool {
         self.bare < 2
     }
-    /// Whether reasoning summaries and usage in streams are requested.
+    /// Whether reasoning summaries, cache keys and usage in streams are requested.
     fn extras(&self) -> bool {
         self.bare < 1
     }
@@ -192,8 +202,11 @@ impl Body {
     pub(crate) fn field(&mut self, key: &str, value: &impl Serialize) -> &mut Self {
         self.raw(key, &json(value))
     }
-    /// Adds the fields that the user configured: objects are merged, other values replace ours.
-    pub(crate) fn more(&mut self, more: &Map<String, Value>) -> &mut Self {
+    /// Adds fields of the preamble: objects are merged, other values replace ours.
+    pub(crate) fn more<'v>(
+        &mut self,
+        more: impl IntoIterator<Item = (&'v String, &'v Value)>,
+    ) -> &mut Self {
         for (key, value) in more {
             let Some((_, ours)) = self.0.iter_mut().find(|(known, _)| known == key) else {
                 self.raw(key, &value.to_string());

@@ -37,7 +37,7 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     if let Some(schema) = outgoing.schema() {
         body.raw("format", schema);
     }
-    body.more(&more);
+    body.more(outgoing.effort()).more(&more);
     let mut messages = vec![json(&OllamaOutMessage {
         role: "system",
         content: &preamble.system,
@@ -133,7 +133,7 @@ fn answer(said: &[AssistantPart<'_>], echo: bool) -> String {
         match one {
             AssistantPart::Text(more) => text.push_str(more),
             AssistantPart::Reasoning { text, .. } if echo => thought.push_str(text),
-            AssistantPart::Reasoning { .. } => {}
+            AssistantPart::Reasoning { .. } | AssistantPart::Item(_) => {}
             AssistantPart::Call { id, tool, args } => {
                 if let Ok(arguments) = serde_json::from_str::<&RawValue>(args) {
                     tool_calls.push(OllamaOutCall {

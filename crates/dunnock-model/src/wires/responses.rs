@@ -1,9 +1,11 @@
 //! OpenAI's Responses, with nothing stored on the server: our log is the only state.
 //!
-//! Invariant: a reasoning item is sent back byte for byte, and only to the model that produced it.
+//! Invariant: the items of an answer are sent back byte for byte and in their order, and only to the
+//! model that produced them.
+//! Invariant: a complete item counts more than the pieces that it came in.
 
 use super::{Body, Outgoing, WireReader, json};
-use crate::answer::{Answer, Bad};
+use crate::answer::{Answer, Bad, CONTENT};
 use crate::messages::{self, AssistantPart, ChatMessage, ContentPart};
 use crate::wires::chat::data_url;
 use dunnock_ports::ToolSpec;
@@ -11,6 +13,8 @@ use dunnock_proto::{Stop, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 pub(crate) fn tool(
     offer: &ToolSpec,
@@ -47,6 +51,9 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     if let Some(most) = preamble.max_output {
         body.field("max_output_tokens", &most);
     }
+    if let Some(session) = outgoing.session.filter(|_| outgoing.extras()) {
+        body.field("prompt_cache_key", &session);
+    }
     body.field("instructions", &preamble.system);
     if let Some(tools) = outgoing.tools() {
         body.raw("tools", tools);
@@ -55,7 +62,7 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
         let name = r#"{"format":{"type":"json_schema","name":"plan","strict":false,"schema":"#;
         body.raw("text", &format!("{name}{}}}}}", schema));
     }
-    body.more(&preamble.body);
+    body.more(outgoing.effort()).more(&preamble.body);
     let mut input = Vec::new();
     for side in outgoing.sides {
         match side {
@@ -135,6 +142,9 @@ fn answer(said: &AssistantPart<'_>, sealed: bool) -> Option<String> {
         AssistantPart::Reasoning { opaque, .. } => {
             opaque.filter(|item| sealed && wanted_back(item)).map(str::to_owned)
         }
+        AssistantPart::Item(item) => {
+            (!is_reasoning(item) || sealed && wanted_back(item)).then(|| (*item).to_owned())
+        }
         AssistantPart::Text(text) => {
             Some(message("assistant", vec![ResponsesContentPart::OutputText { text }]))
         }
@@ -154,6 +164,10 @@ fn answer(said: &AssistantPart<'_>, sealed: bool) -> Option<String> {
             }))
         }
     }
+}
+
+fn is_reasoning(item: &str) -> bool {
+    serde_json::from_str::<WireItem>(item).is_ok_and(|item| item.r#type == "reasoning")
 }
 
 /// Whether an item has content of its own. One without is only a reference to something on the
@@ -202,6 +216,13 @@ struct WireItem {
     summary: Option<Vec<Value>>,
 }
 
+impl WireItem {
+    /// Its result could not name it.
+    fn is_call_without_id(&self) -> bool {
+        self.r#type == "function_call" && self.call_id.as_deref().is_none_or(str::is_empty)
+    }
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WireResponse<'a> {
@@ -241,17 +262,57 @@ enum Kind {
 #[derive(Debug)]
 struct OpenItem {
     index: u64,
+    id: Option<String>,
     kind: Kind,
-    /// Some of its text has arrived as deltas.
-    streamed: bool,
-    done: bool,
+    /// The text that has arrived as deltas.
+    streamed: String,
+    /// The complete item, as the server sent it.
+    done: Option<String>,
+}
+
+/// How many events a repeated one is compared with.
+const REMEMBERED: usize = 4_096;
+
+/// Finds events that a server sent twice, after a connection of its own broke. Their numbers alone
+/// say nothing: some servers give every event the same one.
+#[derive(Debug, Default)]
+struct Repeats {
+    seen: BTreeMap<u64, u64>,
+    /// Different events had the same number.
+    useless: bool,
+}
+
+impl Repeats {
+    fn is_repeated(&mut self, number: Option<u64>, data: &str) -> bool {
+        let Some(number) = number.filter(|_| !self.useless) else { return false };
+        let mut hasher = DefaultHasher::new();
+        data.hash(&mut hasher);
+        let hash = hasher.finish();
+        match self.seen.insert(number, hash) {
+            Some(before) if before == hash => true,
+            Some(_) => {
+                (self.useless, self.seen) = (true, BTreeMap::new());
+                false
+            }
+            None => {
+                if self.seen.len() > REMEMBERED {
+                    self.seen.pop_first();
+                }
+                false
+            }
+        }
+    }
 }
 
 /// Reads Responses events.
 #[derive(Debug, Default)]
 pub(crate) struct Responses {
     open: Vec<OpenItem>,
-    last: Option<u64>,
+    repeats: Repeats,
+    /// Bytes of complete items.
+    kept: usize,
+    /// The answer cannot go back as it came.
+    altered: bool,
 }
 
 impl WireReader for Responses {
@@ -261,12 +322,8 @@ impl WireReader for Responses {
         }
         let event: ResponsesEvent<'_> =
             serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
-        // Ignore repeated events.
-        if let Some(n) = event.sequence_number {
-            if self.last.is_some_and(|last| n <= last) {
-                return Ok(());
-            }
-            self.last = Some(n);
+        if self.repeats.is_repeated(event.sequence_number, data) {
+            return Ok(());
         }
         if event.object.as_deref() == Some("response") && event.r#type.is_empty() {
             return self.whole(data, answer);
@@ -280,17 +337,19 @@ impl WireReader for Responses {
                 }
             }
             "response.output_text.delta" | "response.refusal.delta" => {
-                self.mark_streamed(index, Kind::Message);
+                let at = self.streams(index, Kind::Message, delta);
+                answer.begin_item(at);
                 answer.text(delta)?;
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.mark_streamed(index, Kind::Reasoning);
+                self.streams(index, Kind::Reasoning, delta);
                 answer.reasoning(delta)?;
             }
             "response.reasoning_summary_part.added"
-                if self.open.iter().any(|o| o.index == index && o.streamed) =>
+                if self.open.iter().any(|o| o.index == index && !o.streamed.is_empty()) =>
             {
-                answer.reasoning("\n\n")?;
+                self.streams(index, Kind::Reasoning, SUMMARY_GAP);
+                answer.reasoning(SUMMARY_GAP)?;
             }
             "response.function_call_arguments.delta" => {
                 if let Some(at) = self.call_at(index) {
@@ -304,7 +363,7 @@ impl WireReader for Responses {
             }
             "response.output_item.done" => {
                 if let Some(item) = event.item {
-                    self.done(index, item, answer)?;
+                    self.done(event.output_index, item, answer)?;
                 }
             }
             "response.completed" | "response.incomplete" | "response.done" | "response.failed" => {
@@ -325,7 +384,19 @@ impl WireReader for Responses {
         }
         Ok(())
     }
+
+    fn end(&mut self, answer: &mut Answer) -> Result<(), Bad> {
+        // Only a complete answer goes back as it came.
+        self.open.sort_by_key(|open| open.index);
+        let items: Option<Vec<String>> =
+            std::mem::take(&mut self.open).into_iter().map(|open| open.done).collect();
+        answer.keep_items(items.filter(|_| !self.altered).unwrap_or_default());
+        Ok(())
+    }
 }
+
+/// What separates the parts of a reasoning summary.
+const SUMMARY_GAP: &str = "\n\n";
 
 fn set(answer: &mut Answer, at: usize, whole: &str) -> Result<(), Bad> {
     if let Some(call) = answer.call(at) {
@@ -334,32 +405,50 @@ fn set(answer: &mut Answer, at: usize, whole: &str) -> Result<(), Bad> {
     answer.args(at, whole)
 }
 
+fn read_item(raw: &RawValue) -> Result<WireItem, Bad> {
+    serde_json::from_str(raw.get()).map_err(|e| Bad::Garbage(e.to_string()))
+}
+
 impl Responses {
+    /// The position of the newest item at an index.
+    fn newest(&self, index: u64) -> Option<usize> {
+        self.open.iter().rposition(|open| open.index == index)
+    }
+
     fn call_at(&self, index: u64) -> Option<usize> {
         self.open.iter().find_map(|open| match open.kind {
-            Kind::Call(at) if open.index == index && !open.done => Some(at),
+            Kind::Call(at) if open.index == index && open.done.is_none() => Some(at),
             Kind::Call(_) | Kind::Message | Kind::Reasoning | Kind::Other => None,
         })
     }
 
-    fn mark_streamed(&mut self, index: u64, kind: Kind) {
-        match self.open.iter_mut().rev().find(|o| o.index == index && !o.done) {
-            Some(open) => open.streamed = true,
-            None => self.open.push(OpenItem { index, kind, streamed: true, done: false }),
+    /// Adds a piece to the item at an index, and returns the item's position.
+    fn streams(&mut self, index: u64, kind: Kind, piece: &str) -> usize {
+        let open = |open: &OpenItem| open.index == index && open.done.is_none();
+        let at = self.open.iter().rposition(open).unwrap_or_else(|| {
+            self.begin(index, None, kind);
+            self.open.len() - 1
+        });
+        if let Some(open) = self.open.get_mut(at) {
+            open.streamed.push_str(piece);
         }
+        at
+    }
+
+    fn begin(&mut self, index: u64, id: Option<String>, kind: Kind) {
+        self.open.push(OpenItem { index, id, kind, streamed: String::new(), done: None });
     }
 
     fn add(&mut self, index: u64, raw: &RawValue, answer: &mut Answer) -> Result<(), Bad> {
-        let item: WireItem =
-            serde_json::from_str(raw.get()).map_err(|e| Bad::Garbage(e.to_string()))?;
-        if self.open.iter().any(|o| o.index == index && !o.done) {
+        let item = read_item(raw)?;
+        if self.open.iter().any(|o| o.index == index && o.done.is_none()) {
             return Ok(());
         }
         let kind = match item.r#type.as_str() {
             "function_call" => {
                 let at = answer.open_call()?;
                 if let Some(call) = answer.call(at) {
-                    call.id = item.call_id.or(item.id).unwrap_or_default();
+                    call.id = item.call_id.or_else(|| item.id.clone()).unwrap_or_default();
                     call.name = item.name.unwrap_or_default();
                 }
                 Kind::Call(at)
@@ -368,25 +457,36 @@ impl Responses {
             "reasoning" => Kind::Reasoning,
             _ => Kind::Other,
         };
-        self.open.push(OpenItem { index, kind, streamed: false, done: false });
+        self.begin(index, item.id, kind);
         Ok(())
     }
 
-    /// Completes an item: text that arrived as deltas stays; anything that did not is read from the
-    /// item.
-    fn done(&mut self, index: u64, raw: &RawValue, answer: &mut Answer) -> Result<(), Bad> {
-        if self.open.iter().any(|o| o.index == index && o.done) {
-            return Ok(());
+    /// Completes an item.
+    fn done(&mut self, place: Option<u64>, raw: &RawValue, answer: &mut Answer) -> Result<(), Bad> {
+        let (item, index) = (read_item(raw)?, place.unwrap_or(0));
+        let newest = self.newest(index).and_then(|at| self.open.get(at));
+        if let Some(open) = newest
+            && let Some(before) = &open.done
+        {
+            let repeated = match (&open.id, &item.id) {
+                _ if before == raw.get() => true,
+                (Some(known), Some(id)) => known == id,
+                _ => place.is_some(),
+            };
+            if repeated {
+                return Ok(());
+            }
         }
-        if !self.open.iter().any(|o| o.index == index) {
+        if newest.is_none_or(|open| open.done.is_some()) {
             self.add(index, raw, answer)?;
         }
-        let item: WireItem =
-            serde_json::from_str(raw.get()).map_err(|e| Bad::Garbage(e.to_string()))?;
-        let Some(open) = self.open.iter_mut().rev().find(|o| o.index == index) else {
-            return Ok(());
-        };
-        open.done = true;
+        self.kept += raw.get().len();
+        self.altered |= self.kept > CONTENT || item.is_call_without_id();
+        let Some(at) = self.newest(index) else { return Ok(()) };
+        let Some(open) = self.open.get_mut(at) else { return Ok(()) };
+        open.id.clone_from(&item.id);
+        open.done = Some(if self.altered { String::new() } else { raw.get().to_owned() });
+        let streamed = std::mem::take(&mut open.streamed);
         let texts = |list: Option<Vec<Value>>| -> Vec<String> {
             let text =
                 |v: &Value| v["text"].as_str().or_else(|| v["refusal"].as_str()).map(str::to_owned);
@@ -394,35 +494,35 @@ impl Responses {
         };
         match item.r#type.as_str() {
             "function_call" => {
-                if let Kind::Call(at) = open.kind {
-                    if let Some(call) = answer.call(at) {
-                        if call.name.is_empty() {
-                            call.name = item.name.unwrap_or_default();
-                        }
-                        if call.id.is_empty() {
-                            call.id = item.call_id.or(item.id).unwrap_or_default();
-                        }
+                let Kind::Call(call_at) = open.kind else { return Ok(()) };
+                if let Some(call) = answer.call(call_at) {
+                    let id = item.call_id.or(item.id).filter(|id| !id.is_empty());
+                    call.id = id.unwrap_or_else(|| std::mem::take(&mut call.id));
+                    let name = item.name.filter(|name| !name.is_empty());
+                    call.name = name.unwrap_or_else(|| std::mem::take(&mut call.name));
+                }
+                match item.arguments {
+                    Some(Value::String(whole)) => set(answer, call_at, &whole)?,
+                    Some(Value::Object(whole)) => {
+                        set(answer, call_at, &Value::Object(whole).to_string())?
                     }
-                    match item.arguments {
-                        Some(Value::String(whole)) => set(answer, at, &whole)?,
-                        Some(Value::Object(whole)) => {
-                            set(answer, at, &Value::Object(whole).to_string())?
-                        }
-                        _ => {}
-                    }
+                    _ => {}
                 }
             }
-            "message" if !open.streamed => {
-                for text in texts(item.content) {
-                    answer.text(&text)?;
+            "message" => {
+                let whole = texts(item.content).concat();
+                answer.begin_item(at);
+                match whole.strip_prefix(&streamed) {
+                    Some(rest) => answer.text(rest)?,
+                    None if whole.is_empty() => {}
+                    None => answer.replace_text(at, &whole)?,
                 }
             }
             "reasoning" => {
-                if !open.streamed {
-                    let summary = texts(item.summary);
-                    let said = if summary.is_empty() { texts(item.content) } else { summary };
-                    answer.reasoning(&said.join("\n\n"))?;
-                }
+                let summary = texts(item.summary);
+                let said = if summary.is_empty() { texts(item.content) } else { summary };
+                let said = said.join(SUMMARY_GAP);
+                answer.reasoning(said.strip_prefix(&streamed).unwrap_or_default())?;
                 answer.seal(|_| Some(raw.get().to_owned()))?;
             }
             _ => {}
@@ -445,8 +545,14 @@ impl Responses {
             return Err(Bad::Server("the response failed, and the server gave no reason".into()));
         }
         // Items that had no events of their own.
-        for (n, item) in response.output.unwrap_or_default().into_iter().enumerate() {
-            self.done(n as u64, item, answer)?;
+        for (n, raw) in (0..).zip(response.output.unwrap_or_default()) {
+            let id = read_item(raw)?.id;
+            let is_known = |open: &OpenItem| {
+                open.done.is_some() && (open.index == n || id.is_some() && open.id == id)
+            };
+            if !self.open.iter().any(is_known) {
+                self.done(Some(n), raw, answer)?;
+            }
         }
         if let Some(usage) = response.usage {
             answer.usage = Usage {

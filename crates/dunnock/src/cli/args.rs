@@ -407,6 +407,9 @@ pub(crate) struct Flags {
     /// The model, as provider/model ("dunnock models list" shows what is available)
     #[arg(long, value_name = "P/M")]
     pub(crate) model: Option<String>,
+    /// How hard the model thinks: none, low, medium, high, xhigh, max
+    #[arg(long, value_name = "EFFORT")]
+    pub(crate) effort: Option<String>,
     /// When to ask you: read (changes nothing), ask (before any change), edits (before commands),
     /// auto (before risky calls), all (never)
     #[arg(long, value_name = "MODE")]
@@ -453,6 +456,7 @@ impl Flags {
         let one = |name, value: &Option<String>| value.clone().map(|v| (name, Value::Text(v)));
         let mut all: Vec<(&'static str, Value)> = [
             one("model", &self.model),
+            one("effort", &self.effort),
             one("approve", &self.approve),
             one("sandbox", &self.sandbox),
             one("max-steps", &self.max_steps),

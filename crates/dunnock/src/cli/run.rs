@@ -3,6 +3,7 @@
 use crate::cli::args::Flags;
 use crate::cli::{bridge, find, pictures, planner};
 use crate::compose;
+use crate::config::settings::Settings;
 use crate::config::{load, paths};
 use crate::drive::{self, Carrying, CtrlC, Drive, Seen, View, attended};
 use crate::own_programs::OwnPrograms;
@@ -38,12 +39,23 @@ pub(crate) async fn run(
     let model = compose::model(&mut settings, &open.client).await?;
     let mut config =
         compose::config(&settings, &open.client, &workspace, model, attended(flags.json))?;
+    note_effort(&settings, &open, &config);
     if settings.planner.value {
         planner::plan(&settings, &mut config, &workspace, &task);
     }
     open.confine(&settings, config.sandbox)?;
     compose::keepable(&config, open.ports.level, open.ports.day_budget)?;
     start(open, &workspace, config, (task, pictures), flags, Carrying::Leaves).await
+}
+
+/// Says so if the model does not have the effort that the user chose.
+fn note_effort(settings: &Settings, open: &compose::Composed, config: &dunnock_proto::Config) {
+    let chosen = settings.effort.value.zip(config.effort);
+    let note =
+        chosen.and_then(|(_, effort)| compose::effort_note(&open.client, &config.model, effort));
+    if let Some(note) = note {
+        output::note(&note);
+    }
 }
 
 /// Starts a session and runs it.
@@ -106,7 +118,7 @@ fn programs(open: &compose::Composed, seen: &Seen) -> OwnPrograms {
 /// Continues a session, for `resume` and `approve --go`.
 pub(crate) async fn go_on(
     mut open: compose::Composed,
-    settings: &crate::config::settings::Settings,
+    settings: &Settings,
     session: SessionId,
     prompt: Option<String>,
     flags: Flags,
@@ -155,6 +167,9 @@ pub(crate) async fn go_on(
         open.confine(settings, config.sandbox)?;
         compose::keepable(&config, open.ports.level, open.ports.day_budget)?;
         open.client.knows(&config.model).map_err(usage)?;
+        if settings.effort.is_flag() {
+            note_effort(settings, &open, &config);
+        }
         begins.config = config.into();
         if let Some(lower) = open.lowered(&begins)
             && !open.ports.ownership.is_driven(&session).await?

@@ -9,7 +9,7 @@ use crate::config::setting::{
 };
 use anyhow::Context as _;
 use dunnock_model::{Auth, Dialect, Size, Wire};
-use dunnock_proto::{Budget, Isolation, Mode, Price, Sandbox};
+use dunnock_proto::{Budget, Effort, Isolation, Mode, Price, Sandbox};
 use dunnock_tools::Shell;
 use dunnock_tui::Notify;
 use std::collections::BTreeMap;
@@ -38,6 +38,14 @@ names!(Mode {
     "auto" = Self::Auto,
     "all" = Self::All,
 });
+names!(Effort {
+    "none" = Self::None,
+    "low" = Self::Low,
+    "medium" = Self::Medium,
+    "high" = Self::High,
+    "xhigh" = Self::Xhigh,
+    "max" = Self::Max,
+});
 names!(Edits { "tools-only" = Self::ToolsOnly, "any" = Self::Any });
 names!(Isolation { "A" = Self::A, "B" = Self::B, "C" = Self::C });
 names!(Interface { "terminal" = Self::Terminal, "web" = Self::Web });
@@ -62,6 +70,9 @@ settings! {
         saved_keys: SavedKeys,
     }
     model: Option<String> = Kind::Model, None, Untrusted::No, "the model, as provider/model";
+    effort: Option<Effort> = Kind::Choice(Effort::NAMES), None, Untrusted::No,
+        "how hard the model thinks, if it has a setting for it; an effort that it does not know \
+         becomes the nearest one; if unset, high for \"run\" and medium in the apps";
     profile: Option<Size> = Kind::Choice(Size::NAMES), None, Untrusted::No,
         "which tools and prompts the model gets; if unset, what \"models check\" found best";
     approve: Mode = Kind::Choice(Mode::NAMES), Some("auto"), Untrusted::Earlier,
@@ -256,6 +267,13 @@ pub(crate) fn page() -> String {
     page.push('\n');
     for (provider, source) in dunnock_model::PRICE_SOURCES {
         page.push_str(&format!("Prices for {provider}: {source}.\n"));
+    }
+    page.push_str(&format!(
+        "\nReasoning efforts and the fields that set them, by model family, as of {}:\n\n",
+        dunnock_model::EFFORTS_OF
+    ));
+    for (family, source) in dunnock_model::EFFORT_SOURCES {
+        page.push_str(&format!("- {family}: {source}.\n"));
     }
     let prompts: Vec<String> =
         dunnock_model::Prompts::ALL.iter().map(|(name, _)| format!("`{name}`")).collect();

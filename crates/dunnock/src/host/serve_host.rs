@@ -137,6 +137,7 @@ impl ServeHost {
             isolation: level,
             model,
             mode: settings.approve.value,
+            effort: settings.effort.value.unwrap_or(compose::APP_EFFORT),
             notes,
             missing,
             commands: environment::own_commands(&folder, trusted).into_iter().map(own).collect(),
@@ -161,6 +162,9 @@ impl ServeHost {
             let mut config = compose::config(&settings, &work.client, &folder, model, true)?;
             if settings.max_steps.is_default() {
                 config.max_steps = STEPS;
+            }
+            if settings.effort.value.is_none() {
+                config.effort = Some(compose::APP_EFFORT);
             }
             let config = config.with(set);
             self.keepable(&work, &config)?;

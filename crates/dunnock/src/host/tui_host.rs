@@ -13,7 +13,7 @@ use crate::view::output;
 use dunnock_core::{State, fold_record};
 use dunnock_engine::{Connection, FirstPrompt, create_with_prompt, fork, load};
 use dunnock_proto::{
-    Command, CommandRequest, ConfigPatch, Decoded, Event, Finished, Frame, Isolation, Mode,
+    Command, CommandRequest, ConfigPatch, Decoded, Effort, Event, Finished, Frame, Isolation, Mode,
     RewindTo, Seq, SessionId,
 };
 use dunnock_tui::{HostEvent, HostRequest, LoginEvent, LoginRequest, RuleScope, Welcome};
@@ -54,6 +54,8 @@ pub(crate) struct TuiHost {
     tell: mpsc::Sender<HostEvent>,
     welcome: Welcome,
     model: Option<String>,
+    /// The effort, if it was chosen before there was a session.
+    effort: Option<Effort>,
     current: Option<Current>,
     shell: Option<tokio::task::JoinHandle<()>>,
     /// The current step of setting up a model.
@@ -84,6 +86,7 @@ impl TuiHost {
             tell,
             welcome,
             model: None,
+            effort: None,
             current: None,
             shell: None,
             login: None,
@@ -296,6 +299,10 @@ impl TuiHost {
         if self.settings.max_steps.is_default() {
             config.max_steps = STEPS;
         }
+        if self.settings.effort.value.is_none() {
+            config.effort = Some(compose::APP_EFFORT);
+        }
+        config.effort = self.effort.or(config.effort);
         config.mode = mode.unwrap_or(config.mode);
         compose::keepable(&config, open.ports.level, open.ports.day_budget)?;
         if let Some(asks) = compose::all_asks(&config, open.ports.level) {
@@ -522,6 +529,7 @@ impl TuiHost {
                 });
             }
             HostRequest::Model(name) => self.switch(open, name).await?,
+            HostRequest::Effort(effort) => self.set_effort(open, effort).await?,
             HostRequest::Points => {
                 let (tell, at) = (self.tell.clone(), self.at(open).await?);
                 tokio::spawn(
@@ -662,6 +670,30 @@ impl TuiHost {
     async fn at(&mut self, open: &Composed) -> anyhow::Result<SessionHistory> {
         let session = self.session()?.session.clone();
         SessionHistory::of(open.clone(), session).await
+    }
+
+    async fn set_effort(&mut self, open: &Composed, effort: Effort) -> anyhow::Result<()> {
+        let config = self.current.as_ref().map(|current| current.state.config.clone());
+        let model = config.as_ref().map(|config| config.model.clone()).or(self.model.clone());
+        let mut lines = Vec::new();
+        match config {
+            Some(config) if config.effort == Some(effort) => {
+                lines.push(format!("The effort is already {}", effort.name()));
+            }
+            Some(_) => {
+                let set = ConfigPatch { effort: Some(Some(effort)), ..ConfigPatch::default() };
+                self.command(Command::Configure { set }).await?;
+            }
+            None => {
+                self.effort = Some(effort);
+                lines.push(format!("Set effort to {}", effort.name()));
+            }
+        }
+        lines.extend(model.and_then(|model| compose::effort_note(&open.client, &model, effort)));
+        if !lines.is_empty() {
+            self.tell(HostEvent::Text(lines)).await;
+        }
+        Ok(())
     }
 
     async fn switch(&mut self, open: &Composed, name: String) -> anyhow::Result<()> {

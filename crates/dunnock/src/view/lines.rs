@@ -37,6 +37,10 @@ enum What {
         workspace: String,
         /// provider/model.
         model: String,
+        /// The reasoning effort that the session asks for. The event `preamble_set` has the one
+        /// that is sent, if the model has a setting for it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        effort: Option<dunnock_proto::Effort>,
         /// How well commands are confined: A best, D not at all.
         isolation: dunnock_proto::Isolation,
     },
@@ -257,6 +261,7 @@ impl Lines {
                 app: crate::APP.into(),
                 workspace,
                 model: s.config.model.clone(),
+                effort: s.config.effort,
                 isolation,
             },
         );

@@ -1,0 +1,210 @@
+//! Answers of the Responses API go back as they came: the streams in `fixtures/wire/responses`, each
+//! with its source.
+
+use crate::{Asked, ask_with, client, ours, prompt, provider};
+use dunnock_model::{ModelClient, Provider};
+use dunnock_ports::CancellationToken;
+use dunnock_proto::*;
+use dunnock_testkit::model::Say;
+use dunnock_testkit::server::{Fault, ScriptedServer, Served};
+use dunnock_testkit::speech::Wire;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::path::{Path, PathBuf};
+
+fn streams() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/wire/responses");
+    let mut all: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    all.sort();
+    let read = |path: &PathBuf| {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        (name, std::fs::read_to_string(path).unwrap())
+    };
+    all.iter().map(read).collect()
+}
+
+#[derive(serde::Deserialize)]
+struct Event<'a> {
+    r#type: &'a str,
+    output_index: Option<u64>,
+    #[serde(borrow)]
+    item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response: Option<Response<'a>>,
+}
+
+#[derive(serde::Deserialize)]
+struct Response<'a> {
+    #[serde(borrow)]
+    output: Vec<&'a RawValue>,
+}
+
+/// The items of a stream, in the server's order, cut out of its bytes.
+fn items(stream: &str) -> Vec<&str> {
+    let events: Vec<Event<'_>> = stream
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|data| serde_json::from_str(data).unwrap())
+        .collect();
+    let mut done: Vec<(u64, &str)> = events
+        .iter()
+        .filter(|event| event.r#type == "response.output_item.done")
+        .map(|event| (event.output_index.unwrap_or(0), event.item.unwrap().get()))
+        .collect();
+    done.sort_by_key(|(index, _)| *index);
+    if done.is_empty() {
+        let last = events.last().unwrap().response.as_ref().unwrap();
+        return last.output.iter().map(|item| item.get()).collect();
+    }
+    done.into_iter().map(|(_, item)| item).collect()
+}
+
+fn responses(server: &ScriptedServer) -> ModelClient {
+    let mut one = Provider { wire: ours(Wire::Responses), ..provider(&server.base_url(), None) };
+    one.quirks.sealed = true;
+    client(one)
+}
+
+fn served(stream: &str) -> Served {
+    Served::wrong(Say::default(), Fault::Raw(stream.as_bytes().to_vec()))
+}
+
+/// The conversation after an answer whose calls gave "ok".
+fn after(mut events: Vec<dunnock_proto::Event>, answer: Answered) -> Vec<dunnock_proto::Event> {
+    let calls = Part::calls(&answer.parts).count() as u16;
+    let (step, upto) = (answer.step, events.len() as u64);
+    let reserved = Reserved::default();
+    events.push(StepStarted { step, upto, preamble: Hash::ZERO, reserved }.into());
+    events.push(answer.into());
+    let finished = |index| Finished::plain(CallId { step, index }, Outcome::Done, "ok").into();
+    events.extend((0..calls).map(finished));
+    events.push(prompt("go on"));
+    events
+}
+
+/// The items of a request.
+fn input(body: &[u8]) -> &str {
+    let body = std::str::from_utf8(body).unwrap();
+    body.split_once(r#","input":["#).unwrap().1.strip_suffix("]}").unwrap()
+}
+
+fn user(text: &str) -> String {
+    let content = format!(r#"[{{"type":"input_text","text":"{text}"}}]"#);
+    format!(r#"{{"type":"message","role":"user","content":{content}}}"#)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_goes_back_byte_for_byte() {
+    let streams = streams();
+    for (name, stream) in &streams {
+        assert!(stream.starts_with(": "), "{name} names no source");
+        assert!(stream.contains("\n: source: ") && stream.contains("\n: read: 2026-"), "{name}");
+        let server = ScriptedServer::start(vec![served(stream), Say::text("bye").into()]).await;
+        let client = responses(&server);
+        let events = vec![prompt("hi")];
+        let Asked { answer, .. } = ask_with(&client, &events, CancellationToken::default()).await;
+        let answer = answer.unwrap_or_else(|failed| panic!("{name}: {failed:?}"));
+        let items = items(stream);
+        let parsed: Vec<Value> =
+            items.iter().map(|item| serde_json::from_str(item).unwrap()).collect();
+        let words: String = parsed
+            .iter()
+            .filter(|item| item["type"] == "message")
+            .flat_map(|item| item["content"].as_array().unwrap())
+            .filter_map(|part| part["text"].as_str().or(part["refusal"].as_str()))
+            .collect();
+        assert_eq!(Part::words(&answer.parts), words, "{name}: all of the text");
+        // A reference to something that the server did not store would be an error.
+        let goes_back = |item: &Value| {
+            item["type"] != "reasoning"
+                || item["encrypted_content"].is_string()
+                || item["content"].is_array()
+        };
+        let mut expected = vec![user("hi")];
+        expected.extend(
+            items
+                .iter()
+                .zip(&parsed)
+                .filter(|(_, item)| goes_back(item))
+                .map(|(raw, _)| (*raw).to_owned()),
+        );
+        expected.extend(parsed.iter().filter(|item| item["type"] == "function_call").map(|item| {
+            let id = &item["call_id"];
+            format!(r#"{{"type":"function_call_output","call_id":{id},"output":"ok"}}"#)
+        }));
+        expected.push(user("go on"));
+        let events = after(events, answer);
+        ask_with(&client, &events, CancellationToken::default()).await.answer.unwrap();
+        let bodies = server.bodies();
+        assert_eq!(input(&bodies[1]), expected.join(","), "{name}");
+    }
+    println!("{} streams went back as they came", streams.len());
+    assert!(streams.len() >= 20);
+}
+
+/// The parts of an answer in the log show what was said; what goes back is stored beside them once.
+#[tokio::test(flavor = "multi_thread")]
+async fn items_are_stored_with_the_answer_and_only_for_their_maker() {
+    let (_, stream) = streams().into_iter().find(|(name, _)| name.starts_with("08")).unwrap();
+    let server = ScriptedServer::start(vec![served(&stream)]).await;
+    let asked = ask_with(&responses(&server), &[prompt("hi")], CancellationToken::default()).await;
+    let answer = asked.answer.unwrap();
+    assert_eq!(answer.items.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), items(&stream));
+    assert!(
+        answer.parts.iter().all(|part| !matches!(part, Part::Reasoning { opaque: Some(_), .. })),
+        "encrypted reasoning is stored twice"
+    );
+    // Another model gets what was said, and nothing that is the first one's own.
+    let events = after(vec![prompt("hi")], Answered { model: "other/model".into(), ..answer });
+    let server = ScriptedServer::start(vec![]).await;
+    ask_with(&responses(&server), &events, CancellationToken::default()).await.answer.unwrap();
+    let body = String::from_utf8(server.bodies()[0].to_vec()).unwrap();
+    for own in ["gAAA", "rs_08", "msg_08", "fc_08", "commentary"] {
+        assert!(!body.contains(own), "{own} in {body}");
+    }
+    assert!(body.contains("Now this."), "{body}");
+}
+
+/// Ids that came before, and calls that are none, would make every later request fail.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_cannot_go_back_as_it_came_is_written_anew() {
+    let (_, stream) = streams().into_iter().find(|(name, _)| name.starts_with("03")).unwrap();
+    let broken = stream.replace(r#"{\"command\":\"ls\"}"#, r#"{\"command\":"#);
+    let script = vec![served(&stream), served(&stream), served(&broken), Say::text("bye").into()];
+    let server = ScriptedServer::start(script).await;
+    let client = responses(&server);
+    let mut events = vec![prompt("hi")];
+    for step in 1..=3 {
+        let asked = ask_with(&client, &events, CancellationToken::default()).await;
+        events = after(events, Answered { step: Step(step), ..asked.answer.unwrap() });
+    }
+    ask_with(&client, &events, CancellationToken::default()).await.answer.unwrap();
+    let body: Value = serde_json::from_slice(&server.bodies()[3]).unwrap();
+    let of = |kind: &str| -> Vec<Value> {
+        let input = body["input"].as_array().unwrap();
+        input.iter().filter(|item| item["type"] == kind).cloned().collect()
+    };
+    let (calls, results) = (of("function_call"), of("function_call_output"));
+    let ids = |all: &[Value]| -> Vec<String> {
+        all.iter().map(|item| item["call_id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids(&calls), ids(&results));
+    assert_eq!(ids(&calls), ["call_03a", "c00000002", "c00000003"]);
+    assert_eq!(calls[0]["status"], "completed");
+    assert_eq!(calls[2]["arguments"], "{}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_the_key_of_its_cache() {
+    let server = ScriptedServer::start(vec![]).await;
+    let client = responses(&server);
+    ask_with(&client, &[prompt("hi")], CancellationToken::default()).await.answer.unwrap();
+    let session = SessionId::from_random([0; 16]);
+    assert_eq!(server.requests()[0]["prompt_cache_key"], session.as_str());
+    // Other wires do not have it.
+    let server = ScriptedServer::start(vec![]).await;
+    let client = crate::client(provider(&server.base_url(), None));
+    ask_with(&client, &[prompt("hi")], CancellationToken::default()).await.answer.unwrap();
+    assert!(server.requests()[0].get("prompt_cache_key").is_none());
+}
