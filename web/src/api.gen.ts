@@ -2,6 +2,7 @@
 
 import type * as proto from './proto.gen';
 type ConfigPatch = proto.ConfigPatch;
+type Effort = proto.Effort;
 type Hash = proto.Hash;
 type InputId = proto.InputId;
 type Isolation = proto.Isolation;
@@ -391,6 +392,8 @@ export interface SessionDefaults {
   branch?: string | null;
   /** The user's own commands. */
   commands: (CustomCommand)[];
+  /** How hard the model is asked to think. */
+  effort: Effort;
   /** The folder, shortened for display. */
   folder: string;
   /** Folders of earlier sessions, newest first. */

@@ -520,6 +520,12 @@ impl ModelClient {
             max_output: provider.max_output,
             quirks: capabilities.quirks,
             effort: serde_json::Map::new(),
+            cache_key: match capabilities.wire {
+                Wire::Responses => true,
+                // Other servers of Chat Completions may refuse it.
+                Wire::Chat => provider.name == "openai" && provider.is_known(),
+                Wire::Anthropic | Wire::Ollama => false,
+            },
             body,
             bridge_settings: None,
         })

@@ -208,6 +208,9 @@ pub(crate) struct RecordedPreamble {
     /// Fields that ask for a reasoning effort.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) effort: Map<String, serde_json::Value>,
+    /// Requests name the session, by which the server finds its cache again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) cache_key: bool,
     /// Additional fields for each request.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) body: Map<String, serde_json::Value>,

@@ -1,9 +1,9 @@
-//! Answers of the Responses API go back as they came: the streams in `fixtures/wire/responses`, each
-//! with its source.
+//! Answers of the Responses API go back as they came: the streams in `fixtures/wire/responses`,
+//! each with its source.
 
 use crate::{Asked, ask_with, client, ours, prompt, provider};
 use dunnock_model::{ModelClient, Provider};
-use dunnock_ports::CancellationToken;
+use dunnock_ports::{CancellationToken, Model as _, ModelRequest};
 use dunnock_proto::*;
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{Fault, ScriptedServer, Served};
@@ -11,6 +11,7 @@ use dunnock_testkit::speech::Wire;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 fn streams() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/wire/responses");
@@ -202,7 +203,31 @@ async fn a_session_is_the_key_of_its_cache() {
     ask_with(&client, &[prompt("hi")], CancellationToken::default()).await.answer.unwrap();
     let session = SessionId::from_random([0; 16]);
     assert_eq!(server.requests()[0]["prompt_cache_key"], session.as_str());
-    // Other wires do not have it.
+    // A preamble of an earlier release is asked as it was.
+    let mut preamble = client.render_preamble(&crate::config(), "/w").await.unwrap().1;
+    let old = String::from_utf8(preamble.bytes.to_vec()).unwrap();
+    preamble.bytes = old.replace(r#""cache_key":true,"#, "").into_bytes().into();
+    assert_ne!(*preamble.bytes, *old.as_bytes());
+    let asking = ModelRequest {
+        session,
+        preamble: preamble.bytes,
+        request: crate::request(Hash::ZERO, &[prompt("hi")]),
+        pictures: std::collections::BTreeMap::new(),
+    };
+    client.ask(asking, Arc::new(|_| {}), CancellationToken::default()).await.unwrap();
+    assert!(server.requests()[1].get("prompt_cache_key").is_none());
+    // Of the servers of Chat Completions, only OpenAI itself documents it.
+    for (name, address, expected) in [
+        ("openai", "https://api.openai.com/v1", true),
+        ("openai", "https://gateway.example.com/v1", false),
+        ("mistral", "https://api.mistral.ai/v1", false),
+    ] {
+        let one = Provider { name: name.into(), window: Some(9_000), ..provider(address, None) };
+        let config = Config { model: format!("{name}/m"), ..Config::default() };
+        let (_, blob) = crate::client(one).render_preamble(&config, "/w").await.unwrap();
+        let recorded: Value = serde_json::from_slice(&blob.bytes).unwrap();
+        assert_eq!(recorded["cache_key"] == true, expected, "{address}");
+    }
     let server = ScriptedServer::start(vec![]).await;
     let client = crate::client(provider(&server.base_url(), None));
     ask_with(&client, &[prompt("hi")], CancellationToken::default()).await.answer.unwrap();

@@ -54,6 +54,9 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
             &most,
         );
     }
+    if let Some(key) = outgoing.cache_key() {
+        body.field("prompt_cache_key", &key);
+    }
     if let Some(tools) = outgoing.tools() {
         body.raw("tools", tools);
     }

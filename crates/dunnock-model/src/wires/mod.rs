@@ -44,7 +44,7 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) bare: u8,
     /// Whether the reasoning effort is sent; not if the server refused it.
     pub(crate) with_effort: bool,
-    /// The session, by which the server finds its cache again.
+    /// The session that it belongs to, if it is one of its steps.
     pub(crate) session: Option<&'a str>,
 }
 
@@ -57,6 +57,10 @@ impl Outgoing<'_> {
     /// The schema that constrains the answer.
     fn schema(&self) -> Option<&str> {
         self.preamble.schema.as_ref().filter(|_| self.bare < 2).map(|schema| schema.get())
+    }
+    /// The key by which the server finds its cache again.
+    fn cache_key(&self) -> Option<&str> {
+        self.session.filter(|_| self.preamble.cache_key && self.bare < 1)
     }
     /// The fields that ask for a reasoning effort.
     fn effort(&self) -> impl Iterator<Item = (&String, &Value)> {

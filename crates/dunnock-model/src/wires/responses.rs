@@ -51,8 +51,8 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     if let Some(most) = preamble.max_output {
         body.field("max_output_tokens", &most);
     }
-    if let Some(session) = outgoing.session.filter(|_| outgoing.extras()) {
-        body.field("prompt_cache_key", &session);
+    if let Some(key) = outgoing.cache_key() {
+        body.field("prompt_cache_key", &key);
     }
     body.field("instructions", &preamble.system);
     if let Some(tools) = outgoing.tools() {
