@@ -44,7 +44,7 @@ enum Form {
     /// `thinking.type = adaptive` and `output_config.effort`; without them the model does not
     /// think.
     Adaptive,
-    /// The same; the model thinks unless it is told not to.
+    /// The same; the model thinks unless a request disables it.
     AdaptiveUnlessDisabled,
     /// `thinking.budget_tokens`.
     Budget,

@@ -206,8 +206,8 @@ async fn a_session_is_the_key_of_its_cache() {
     // A preamble of an earlier release is asked as it was.
     let mut preamble = client.render_preamble(&crate::config(), "/w").await.unwrap().1;
     let old = String::from_utf8(preamble.bytes.to_vec()).unwrap();
-    preamble.bytes = old.replace(r#""cache_key":true,"#, "").into_bytes().into();
-    assert_ne!(*preamble.bytes, *old.as_bytes());
+    preamble.bytes = old.replace(r#","cache_key":true"#, "").into_bytes().into();
+    assert!(preamble.bytes.len() < old.len());
     let asking = ModelRequest {
         session,
         preamble: preamble.bytes,
