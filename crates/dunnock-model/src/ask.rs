@@ -3,11 +3,12 @@
 use crate::answer::{Answer, FinishedAnswer, Piece};
 use crate::dialects::{AnswerParser, Callable, Dialect, plan};
 use crate::key_filter::KeyFilter;
-use crate::messages::{ChatMessage, ContentPart, Target, sides};
+use crate::messages::{AssistantPart, ChatMessage, ContentPart, Target, sides};
 use crate::preamble::{BYTES_PER_TOKEN, RecordedPreamble, estimate};
 use crate::provider::Provider;
 use crate::request_error::{RequestError, Retry, clean};
 use crate::stream::{self, Broken, StreamReader};
+use crate::wire::Wire;
 use crate::wires::{self, Outgoing};
 use dunnock_core::failpoint;
 use dunnock_ports::{CancellationToken, DeltaSink};
@@ -16,7 +17,7 @@ use dunnock_proto::{
     Usage,
 };
 use futures_util::StreamExt as _;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -69,18 +70,35 @@ pub(crate) struct Transport<'a> {
 /// Models that reject optional request features, and the level of features to omit: 1 reasoning
 /// summaries, cache keys and usage in streams; 2 also encrypted reasoning and the schema.
 #[derive(Debug, Default)]
-pub(crate) struct RefusedExtras(Mutex<BTreeMap<String, u8>>);
+pub(crate) struct RefusedExtras {
+    levels: Mutex<BTreeMap<String, u8>>,
+    /// Sessions, with the model that refused a part of an answer of its own.
+    items: Mutex<BTreeSet<(String, String)>>,
+}
 
 impl RefusedExtras {
     pub(crate) const ALL: u8 = 2;
 
     fn get(&self, model: &str) -> u8 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied().unwrap_or(0)
+        self.levels.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied().unwrap_or(0)
+    }
+    /// Whether the answers of a session are written anew.
+    fn has_refused_items(&self, session: Option<&str>, model: &str) -> bool {
+        let all = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+        session.is_some_and(|session| all.contains(&(session.to_owned(), model.to_owned())))
+    }
+    /// Remembers that a request was accepted with its answers written anew.
+    fn keep_refused_items(&self, session: Option<&str>, model: &str) {
+        if let Some(session) = session {
+            let mut all = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+            all.insert((session.to_owned(), model.to_owned()));
+        }
     }
     /// Remembers the level that worked.
     fn keep(&self, model: &str, level: u8) {
         if level > 0 {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned(), level);
+            let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+            levels.insert(model.to_owned(), level);
         }
     }
 }
@@ -142,6 +160,14 @@ fn tokens(preamble: &RecordedPreamble, body: &[u8], sides: &[ChatMessage<'_>]) -
     estimate(body).saturating_sub(unread / BYTES_PER_TOKEN) + count * PICTURE
 }
 
+/// Whether a request has something that only its server can read.
+fn has_own_parts(sides: &[ChatMessage<'_>]) -> bool {
+    let own = |part: &AssistantPart<'_>| {
+        matches!(part, AssistantPart::Item(_) | AssistantPart::Reasoning { opaque: Some(_), .. })
+    };
+    sides.iter().any(|side| matches!(side, ChatMessage::Model(said) if said.iter().any(own)))
+}
+
 /// Sends a request and retries until there is an answer, a retry is pointless, or it is cancelled.
 pub(crate) async fn ask(
     line: &Transport<'_>,
@@ -152,22 +178,27 @@ pub(crate) async fn ask(
     let PromptRequest { preamble, step, hash, messages, resume, pictures, anyway, session, .. } =
         *question;
     let wire = preamble.wire.to_string();
-    let to = Target {
-        model: &preamble.model,
-        wire: &wire,
-        dialect: preamble.dialect,
-        callable: &preamble.callable,
-    };
     let unsent = |failure, error| StepFailed::unsent(step, failure, error);
-    let sides = sides(messages, pictures, &to).map_err(|why| unsent(Failure::Rejected, why))?;
+    let arrange = |bare, anew: bool| {
+        let to = Target {
+            model: &preamble.model,
+            wire: &wire,
+            dialect: preamble.dialect,
+            callable: &preamble.callable,
+            as_came: &|items| !anew && Outgoing::as_came(items, bare),
+        };
+        sides(messages, pictures, &to).map_err(|why| unsent(Failure::Rejected, why))
+    };
     let callable: Arc<[Callable]> = preamble.callable.clone().into();
     let mut bare = line.without.get(&preamble.model);
     let mut with_effort = question.with_effort && !preamble.effort.is_empty();
     let mut effort_refused = false;
-    let render = |bare, with_effort| {
-        preamble.wire.body(&Outgoing { preamble, sides: &sides, bare, with_effort, session })
+    let mut anew = line.without.has_refused_items(session, &preamble.model);
+    let render = |sides: &[ChatMessage<'_>], bare, with_effort, anew| {
+        preamble.wire.body(&Outgoing { preamble, sides, bare, anew, with_effort, session })
     };
-    let mut body = render(bare, with_effort);
+    let mut sides = arrange(bare, anew)?;
+    let mut body = render(&sides, bare, with_effort, anew);
     if let Some(window) = preamble.window
         && !anyway
     {
@@ -242,6 +273,9 @@ pub(crate) async fn ask(
             Some(Tried::Done) => {
                 attempts.push(record(None));
                 line.without.keep(&preamble.model, bare);
+                if anew {
+                    line.without.keep_refused_items(session, &preamble.model);
+                }
                 let partial = answer.said();
                 let FinishedAnswer { parts, items, stop } = answer.finish(step.0);
                 let why = no_answer(&parts, &stop)
@@ -298,15 +332,26 @@ pub(crate) async fn ask(
         if trouble.effort && with_effort {
             // The table is wrong about this model, or about the server in between.
             (with_effort, effort_refused) = (false, true);
-            body = render(bare, with_effort);
+            body = render(&sides, bare, with_effort, anew);
             let text = format!("{} does not accept an effort; continuing without", preamble.model);
+            live(Delta::Notice { text: text.into() });
+            continue;
+        }
+        if trouble.items && !anew && preamble.wire == Wire::Responses && has_own_parts(&sides) {
+            // Otherwise every later request of the session would fail.
+            anew = true;
+            sides = arrange(bare, anew)?;
+            body = render(&sides, bare, with_effort, anew);
+            let name = &line.provider.name;
+            let text = format!("{name} refused an earlier answer; continuing with its text only");
             live(Delta::Notice { text: text.into() });
             continue;
         }
         if trouble.bare && bare < RefusedExtras::ALL {
             // The model rejects an optional feature: try again without it.
             bare += 1;
-            body = render(bare, with_effort);
+            sides = arrange(bare, anew)?;
+            body = render(&sides, bare, with_effort, anew);
             continue;
         }
         let next = retries.next(&trouble.again);
@@ -478,6 +523,7 @@ pub(crate) async fn try_once(
             status,
             wait,
             &body,
+            &preamble.effort,
         ));
     }
     let plain = header("content-type").is_some_and(|t| t.starts_with("application/json"));
@@ -518,7 +564,7 @@ fn broken(provider: &Provider, model: &str, why: &Broken) -> RequestError {
         Broken::TooLong(_) | Broken::Garbage(_) => false,
         Broken::Idle(_) | Broken::Lost(_) | Broken::Unfinished | Broken::Server(_) => true,
     };
-    RequestError { failure: Failure::Transport, words, again, bare: false, effort: false, intact }
+    RequestError { failure: Failure::Transport, again, intact, ..RequestError::rejected(words) }
 }
 
 /// Reads a body with an idle timeout of at most 30 s, for error messages and small responses.

@@ -224,7 +224,14 @@ impl ModelClient {
         let status = response.status().as_u16();
         let body = some_of(response, within).await;
         if status != 200 {
-            return Err(RequestError::status(provider, "", status, None, &body));
+            return Err(RequestError::status(
+                provider,
+                "",
+                status,
+                None,
+                &body,
+                &serde_json::Map::new(),
+            ));
         }
         let json: serde_json::Value = serde_json::from_slice(&body)
             .map_err(|e| format!("the server did not return a list of models: {e}"))

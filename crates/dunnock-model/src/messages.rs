@@ -72,6 +72,8 @@ pub(crate) struct Target<'a> {
     pub(crate) dialect: Dialect,
     /// The tools that can be called in text, under the names that the model knows.
     pub(crate) callable: &'a [Callable],
+    /// Whether the items of an answer are sent back as they came; otherwise it is written anew.
+    pub(crate) as_came: &'a (dyn Fn(&[Arc<str>]) -> bool + Sync),
 }
 
 /// Groups a conversation by side. Fails when an image is missing.
@@ -123,7 +125,7 @@ pub(crate) fn sides<'a>(
                 let own = model.as_ref() == to.model && wire.as_ref() == to.wire;
                 let calls: Vec<&CallPart> = Part::calls(parts).map(AsRef::as_ref).collect();
                 faults = calls.iter().map(|call| call.fault.as_deref()).collect();
-                let as_came = own && !cut && !items.is_empty();
+                let as_came = own && !cut && !items.is_empty() && (to.as_came)(items);
                 let said = match to.dialect {
                     Dialect::Native if as_came && names.keep(&calls) => {
                         items.iter().map(|item| AssistantPart::Item(item)).collect()

@@ -4,7 +4,7 @@ use crate::causes::innermost;
 use crate::provider::{KeySource, Provider};
 use dunnock_proto::Failure;
 use secrecy::ExposeSecret as _;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// Maximum bytes of a server's error text to pass on.
@@ -40,6 +40,8 @@ pub(crate) struct RequestError {
     pub(crate) bare: bool,
     /// The server rejected the reasoning effort.
     pub(crate) effort: bool,
+    /// The server rejected a part of an earlier answer that was sent back to it.
+    pub(crate) items: bool,
     /// What arrived before is valid.
     pub(crate) intact: bool,
 }
@@ -111,10 +113,46 @@ const NICE_TO_HAVE: &[&str] = &[
     "output_config",
     "text.format",
     "prompt_cache_key",
+    "parameter: 'reasoning'",
 ];
 
-/// Phrases with which servers reject a reasoning effort, under whatever name it was sent.
-const EFFORT: &[&str] = &["effort", "think"];
+/// Words for a reasoning effort, each used by servers if a field that contains it was sent.
+const EFFORT: &[&str] = &["effort", "think", "reasoning"];
+
+/// Phrases of errors that are about the conversation or about another field, not about the effort.
+const NOT_EFFORT: &[&str] = &["block", "signature", "summar", "_content", ".format"];
+
+/// Phrases with which servers reject a part of an answer that was sent back.
+const ITEMS: &[&str] = &["item with id", "without its required", "required 'reasoning' item"];
+
+fn is_about_items(low: &str) -> bool {
+    let numbered = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+    ITEMS.iter().any(|phrase| low.contains(phrase)) || low.split("input[").skip(1).any(numbered)
+}
+
+/// Whether an error is about one of the fields that asked for an effort. The name of a model may
+/// contain the same words.
+fn is_about_effort(low: &str, model: &str, sent: &Map<String, Value>) -> bool {
+    if sent.is_empty() || NOT_EFFORT.iter().any(|phrase| low.contains(phrase)) {
+        return false;
+    }
+    let model = model.to_lowercase();
+    let short = model.rsplit('/').next().unwrap_or_default();
+    let mut low = low.to_owned();
+    for name in [model.as_str(), short].into_iter().filter(|name| !name.is_empty()) {
+        low = low.replace(name, "-");
+    }
+    let names = |word: &str| {
+        low.match_indices(word).any(|(at, _)| {
+            let inside = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+            !low.get(..at).unwrap_or_default().ends_with(inside)
+        })
+    };
+    let fields = Value::Object(sent.clone()).to_string();
+    low.contains("reasoning is mandatory")
+        || sent.keys().any(|key| names(key))
+        || EFFORT.iter().any(|word| fields.contains(word) && names(word))
+}
 
 /// Phrases of systems without a network. Other errors, such as an unknown name, a refused connection
 /// or a wrong certificate, do not pass by waiting.
@@ -154,20 +192,14 @@ impl RequestError {
             again: Retry::Never,
             bare: false,
             effort: false,
+            items: false,
             intact: false,
         }
     }
 
     fn too_long(model: &str, said: &str) -> Self {
         let words = format!("the request is too long for {model}{said}");
-        Self {
-            failure: Failure::Overflow,
-            words,
-            again: Retry::Never,
-            bare: false,
-            effort: false,
-            intact: false,
-        }
+        Self { failure: Failure::Overflow, ..Self::rejected(words) }
     }
 
     /// An overflow error, if an error inside a stream means that the request is too long.
@@ -205,14 +237,7 @@ impl RequestError {
         } else {
             format!("{name} at {url} did not answer: {why}")
         };
-        Self {
-            failure: Failure::Transport,
-            words,
-            again,
-            bare: false,
-            effort: false,
-            intact: false,
-        }
+        Self { failure: Failure::Transport, again, ..Self::rejected(words) }
     }
 
     /// A response with an error status.
@@ -222,6 +247,7 @@ impl RequestError {
         status: u16,
         wait: Option<Duration>,
         body: &[u8],
+        effort: &Map<String, Value>,
     ) -> Self {
         let text = match serde_json::from_slice::<Value>(body) {
             Ok(json) => words(&json),
@@ -232,7 +258,8 @@ impl RequestError {
         let said = if text.is_empty() { String::new() } else { format!(": {text}") };
         let low = text.to_lowercase();
         let name = &provider.name;
-        let effort = matches!(status, 400 | 422) && EFFORT.iter().any(|w| low.contains(w));
+        let items = matches!(status, 400 | 404 | 422) && is_about_items(&low);
+        let effort = matches!(status, 400 | 422) && !items && is_about_effort(&low, model, effort);
         let error = match status {
             401 | 403 => {
                 let source = provider.key.as_ref().map(|_| provider.key_source);
@@ -268,6 +295,9 @@ impl RequestError {
                 bare: true,
                 ..Self::rejected(format!("{name} refused the request ({status}){said}"))
             },
+            400 | 404 if items => {
+                Self::rejected(format!("{name} refused the request ({status}){said}"))
+            }
             400 | 404
                 if low.contains("model")
                     && (status == 404
@@ -294,17 +324,12 @@ impl RequestError {
             }
             408 | 409 | 425 | 429 | 500..=599 => {
                 let words = format!("{name} is busy or failing ({status}){said}. Try again later");
-                Self {
-                    failure: Failure::Transport,
-                    words,
-                    again: Retry::Busy { wait },
-                    bare: false,
-                    effort: false,
-                    intact: false,
-                }
+                let again = Retry::Busy { wait };
+                Self { failure: Failure::Transport, again, ..Self::rejected(words) }
             }
             _ => Self::rejected(format!("{name} refused the request ({status}){said}")),
         };
-        Self { effort, ..error }
+        let rejected = error.failure == Failure::Rejected;
+        Self { effort: effort && rejected, items: items && rejected, ..error }
     }
 }

@@ -77,7 +77,13 @@ impl ModelClient {
         let text = "Answer with one word: ready".into();
         let messages = [Message::User { text, images: Vec::new() }];
         let wire = preamble.wire.to_string();
-        let to = Target { model, wire: &wire, dialect: preamble.dialect, callable: &[] };
+        let to = Target {
+            model,
+            wire: &wire,
+            dialect: preamble.dialect,
+            callable: &[],
+            as_came: &|_| false,
+        };
         let sides = sides(&messages, &BTreeMap::new(), &to)?;
         let line = self.transport(provider)?;
         let mut bare = 0;
@@ -88,6 +94,7 @@ impl ModelClient {
                 preamble,
                 sides: &sides,
                 bare,
+                anew: false,
                 with_effort: false,
                 session: None,
             });

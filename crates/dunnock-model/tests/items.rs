@@ -6,12 +6,13 @@ use dunnock_model::{ModelClient, Provider};
 use dunnock_ports::{CancellationToken, Model as _, ModelRequest};
 use dunnock_proto::*;
 use dunnock_testkit::model::Say;
-use dunnock_testkit::server::{Fault, ScriptedServer, Served};
+use dunnock_testkit::server::{Brain, Fault, Rules, ScriptedServer, Served};
 use dunnock_testkit::speech::Wire;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 fn streams() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/wire/responses");
@@ -123,13 +124,14 @@ async fn what_came_goes_back_byte_for_byte() {
                 || item["content"].is_array()
         };
         let mut expected = vec![user("hi")];
-        expected.extend(
-            items
-                .iter()
-                .zip(&parsed)
-                .filter(|(_, item)| goes_back(item))
-                .map(|(raw, _)| (*raw).to_owned()),
-        );
+        if parsed.iter().all(goes_back) {
+            expected.extend(items.iter().map(|raw| (*raw).to_owned()));
+        } else {
+            // The ids of the others would refer to it.
+            let text = format!(r#"[{{"type":"output_text","text":"{words}"}}]"#);
+            let message = r#"{"type":"message","role":"assistant","content":"#;
+            expected.push(format!("{message}{text}}}"));
+        }
         expected.extend(parsed.iter().filter(|item| item["type"] == "function_call").map(|item| {
             let id = &item["call_id"];
             format!(r#"{{"type":"function_call_output","call_id":{id},"output":"ok"}}"#)
@@ -165,6 +167,93 @@ async fn items_are_stored_with_the_answer_and_only_for_their_maker() {
         assert!(!body.contains(own), "{own} in {body}");
     }
     assert!(body.contains("Now this."), "{body}");
+}
+
+fn stream(number: &str) -> String {
+    streams().into_iter().find(|(name, _)| name.starts_with(number)).unwrap().1
+}
+
+fn refusal(status: u16, message: &str) -> Served {
+    let error = serde_json::json!({"error": {"message": message}}).to_string();
+    Served::wrong(Say::default(), Fault::Says(status, error))
+}
+
+/// A server that gives these answers in turn, and then "bye".
+async fn in_turn(answers: Vec<Served>) -> ScriptedServer {
+    let left = Mutex::new(VecDeque::from(answers));
+    let next = move |_: Wire, _: &Value| {
+        left.lock().unwrap().pop_front().unwrap_or_else(|| Say::text("bye").into())
+    };
+    let rules = Rules { brain: Some(Brain(Arc::new(next))), ..Rules::default() };
+    ScriptedServer::with(vec![], rules).await
+}
+
+/// A message that keeps its id without its reasoning is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_its_reasoning_an_answer_has_no_ids() {
+    let no = || refusal(400, "Encrypted content is not supported with this model.");
+    let server = in_turn(vec![served(&stream("04")), no(), no()]).await;
+    let client = responses(&server);
+    let events = vec![prompt("hi")];
+    let asked = ask_with(&client, &events, CancellationToken::default()).await;
+    let events = after(events, asked.answer.unwrap());
+    ask_with(&client, &events, CancellationToken::default()).await.answer.unwrap();
+    let bodies = server.bodies();
+    let (before, last) = (input(&bodies[2]), input(&bodies[3]));
+    assert!(before.contains(r#""id":"fc_04"#) && before.contains("gAAA"), "{before}");
+    assert!(!last.contains(r#""id":"#) && !last.contains("gAAA"), "{last}");
+    assert!(last.contains(r#"{"type":"function_call","call_id":"call_04"#), "{last}");
+}
+
+/// Otherwise each later request would be refused in the same way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_goes_on_after_a_refused_item() {
+    for (status, words) in [
+        (400, "Unknown parameter: 'input[3].status'."),
+        (400, "Item with id 'msg_03' not found."),
+        (404, "Item with id 'msg_03' not found. Items are not persisted for this model."),
+        (
+            400,
+            "Item 'msg_03' of type 'message' was provided without its required 'reasoning' item: \
+             'rs_03'.",
+        ),
+    ] {
+        let server = in_turn(vec![served(&stream("03")), refusal(status, words)]).await;
+        let client = responses(&server);
+        let mut events = vec![prompt("hi")];
+        for (step, attempts) in [(1, 1), (2, 2), (3, 1)] {
+            let asked = ask_with(&client, &events, CancellationToken::default()).await;
+            let answer = asked.answer.unwrap_or_else(|failed| panic!("{words}: {failed:?}"));
+            assert_eq!(answer.attempts.len(), attempts, "{words}, step {step}");
+            let said = asked.live.iter().any(|delta| {
+                matches!(delta, Delta::Notice { text } if text.contains("refused an earlier answer"))
+            });
+            assert_eq!(said, step == 2, "{words}, step {step}");
+            events = after(events, Answered { step: Step(step), ..answer });
+        }
+        let bodies = server.bodies();
+        assert_eq!(bodies.len(), 4, "{words}");
+        assert!(input(&bodies[1]).contains(r#""id":"msg_03"#));
+        assert!(!input(&bodies[2]).contains(r#""id":"#), "{words}");
+        assert!(input(&bodies[3]).starts_with(input(&bodies[2])), "{words}");
+    }
+}
+
+/// The words are about something else, if they are the same without the items.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_without_items_is_refused_once() {
+    let no = || refusal(400, "Invalid value: 'input[0].content'.");
+    let server = in_turn(vec![no(), served(&stream("03")), no(), no()]).await;
+    let client = responses(&server);
+    let events = vec![prompt("hi")];
+    let asked = ask_with(&client, &events, CancellationToken::default()).await;
+    assert_eq!(asked.answer.unwrap_err().attempts.len(), 1);
+    let asked = ask_with(&client, &events, CancellationToken::default()).await;
+    let events = after(events, asked.answer.unwrap());
+    let asked = ask_with(&client, &events, CancellationToken::default()).await;
+    assert_eq!(asked.answer.unwrap_err().attempts.len(), 2);
+    ask_with(&client, &events, CancellationToken::default()).await.answer.unwrap();
+    assert!(input(&server.bodies()[4]).contains(r#""id":"msg_03"#), "nothing is remembered");
 }
 
 /// Ids that came before, and calls that are none, would make every later request fail.

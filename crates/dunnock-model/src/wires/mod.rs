@@ -25,6 +25,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fmt;
+use std::sync::Arc;
 
 /// How a response is split into pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub(crate) struct Outgoing<'a> {
     /// The level of optional features to omit, because the model rejects them: 1 reasoning
     /// summaries, cache keys and usage in streams; 2 also encrypted reasoning and the schema.
     pub(crate) bare: u8,
+    /// The server refused a part of an earlier answer, so that all answers are written anew.
+    pub(crate) anew: bool,
     /// Whether the reasoning effort is sent; not if the server refused it.
     pub(crate) with_effort: bool,
     /// The session that it belongs to, if it is one of its steps.
@@ -69,6 +72,11 @@ impl Outgoing<'_> {
     /// Whether encrypted reasoning is requested and sent back.
     fn sealed(&self) -> bool {
         self.bare < 2
+    }
+    /// Whether the items of an answer can go back as they came. If one is left out, servers refuse
+    /// the ids of the others.
+    pub(crate) fn as_came(items: &[Arc<str>], bare: u8) -> bool {
+        responses::all_wanted_back(items, bare < 2)
     }
     /// Whether reasoning summaries, cache keys and usage in streams are requested.
     fn extras(&self) -> bool {

@@ -1,7 +1,7 @@
 //! OpenAI's Responses, with nothing stored on the server: our log is the only state.
 //!
 //! Invariant: the items of an answer are sent back byte for byte and in their order, and only to the
-//! model that produced them.
+//! model that produced them; all of them, or none.
 //! Invariant: a complete item counts more than the pieces that it came in.
 
 use super::{Body, Outgoing, WireReader, json};
@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 
 pub(crate) fn tool(
     offer: &ToolSpec,
@@ -69,7 +70,8 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
             ChatMessage::Person(bits) if preamble.quirks.merge => merged(bits, &mut input),
             ChatMessage::Person(bits) => person(bits, &mut input),
             ChatMessage::Model(said) => {
-                said.iter().for_each(|one| input.extend(answer(one, outgoing.sealed())))
+                let sealed = outgoing.sealed() && !outgoing.anew;
+                said.iter().for_each(|one| input.extend(answer(one, sealed)))
             }
         }
     }
@@ -142,9 +144,7 @@ fn answer(said: &AssistantPart<'_>, sealed: bool) -> Option<String> {
         AssistantPart::Reasoning { opaque, .. } => {
             opaque.filter(|item| sealed && wanted_back(item)).map(str::to_owned)
         }
-        AssistantPart::Item(item) => {
-            (!is_reasoning(item) || sealed && wanted_back(item)).then(|| (*item).to_owned())
-        }
+        AssistantPart::Item(item) => Some((*item).to_owned()),
         AssistantPart::Text(text) => {
             Some(message("assistant", vec![ResponsesContentPart::OutputText { text }]))
         }
@@ -164,6 +164,12 @@ fn answer(said: &AssistantPart<'_>, sealed: bool) -> Option<String> {
             }))
         }
     }
+}
+
+/// Whether no reasoning of an answer must be left out. Without it, the ids of the other items would
+/// be references to reasoning that the server does not have.
+pub(super) fn all_wanted_back(items: &[Arc<str>], sealed: bool) -> bool {
+    items.iter().all(|item| !is_reasoning(item) || sealed && wanted_back(item))
 }
 
 fn is_reasoning(item: &str) -> bool {
@@ -263,6 +269,7 @@ enum Kind {
 struct OpenItem {
     index: u64,
     id: Option<String>,
+    call_id: Option<String>,
     kind: Kind,
     /// The text that has arrived as deltas.
     streamed: String,
@@ -436,7 +443,14 @@ impl Responses {
     }
 
     fn begin(&mut self, index: u64, id: Option<String>, kind: Kind) {
-        self.open.push(OpenItem { index, id, kind, streamed: String::new(), done: None });
+        self.open.push(OpenItem {
+            index,
+            id,
+            call_id: None,
+            kind,
+            streamed: String::new(),
+            done: None,
+        });
     }
 
     fn add(&mut self, index: u64, raw: &RawValue, answer: &mut Answer) -> Result<(), Bad> {
@@ -485,6 +499,7 @@ impl Responses {
         let Some(at) = self.newest(index) else { return Ok(()) };
         let Some(open) = self.open.get_mut(at) else { return Ok(()) };
         open.id.clone_from(&item.id);
+        open.call_id.clone_from(&item.call_id);
         open.done = Some(if self.altered { String::new() } else { raw.get().to_owned() });
         let streamed = std::mem::take(&mut open.streamed);
         let texts = |list: Option<Vec<Value>>| -> Vec<String> {
@@ -544,11 +559,16 @@ impl Responses {
         if response.status.as_deref() == Some("failed") {
             return Err(Bad::Server("the response failed, and the server gave no reason".into()));
         }
-        // Items that had no events of their own.
+        // Items that had no events of their own. A server may number neither items nor events.
         for (n, raw) in (0..).zip(response.output.unwrap_or_default()) {
-            let id = read_item(raw)?.id;
+            let WireItem { id, call_id, .. } = read_item(raw)?;
             let is_known = |open: &OpenItem| {
-                open.done.is_some() && (open.index == n || id.is_some() && open.id == id)
+                open.done.as_ref().is_some_and(|done| {
+                    open.index == n
+                        || id.is_some() && open.id == id
+                        || call_id.is_some() && open.call_id == call_id
+                        || done == raw.get()
+                })
             };
             if !self.open.iter().any(is_known) {
                 self.done(Some(n), raw, answer)?;
