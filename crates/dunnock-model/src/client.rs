@@ -528,8 +528,10 @@ impl ModelClient {
             quirks: capabilities.quirks,
             effort: serde_json::Map::new(),
             cache_key: match capabilities.wire {
-                Wire::Responses => true,
-                // Other servers of Chat Completions may refuse it.
+                // Other servers may refuse it.
+                Wire::Responses => {
+                    matches!(provider.name.as_str(), "azure" | "openai") && provider.is_known()
+                }
                 Wire::Chat => provider.name == "openai" && provider.is_known(),
                 Wire::Anthropic | Wire::Ollama => false,
             },

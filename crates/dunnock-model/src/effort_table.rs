@@ -22,7 +22,7 @@ pub const EFFORT_SOURCES: &[(&str, &str)] = &[
     ),
     (
         "Claude",
-        "platform.claude.com/docs/en/models; docs.aws.amazon.com/bedrock, model card of Claude \
+        "platform.claude.com/docs/en/models and /build-with-claude/effort; docs.aws.amazon.com/bedrock, model card of Claude \
          Opus 4.7; openrouter.ai, Claude 4.7 migration guide",
     ),
     ("Gemini", "ai.google.dev/gemini-api/docs/openai and /docs/thinking"),
@@ -90,7 +90,11 @@ const fn at(
     Family { provider: Some(provider), wire: Wire::Chat, names, efforts, form }
 }
 
-/// Efforts of OpenAI's models, on both of its wires. The first match counts.
+/// Providers that serve local models, whose names say nothing about their maker.
+const LOCAL: &[&str] = &["llamacpp", "lmstudio", "ollama", "vllm"];
+
+/// Efforts of OpenAI's models, on both of its wires. A name is one of these, or continues with a
+/// hyphen. The first match counts.
 const OPENAI: &[(&[&str], &[Effort])] = &[
     (&["gpt-5-chat", "gpt-5.1-chat", "gpt-5.2-chat", "gpt-5.3-chat", "o1-mini", "o1-preview"], &[]),
     (&["gpt-6"], &[Low, Medium, High, Xhigh, Max]),
@@ -123,7 +127,7 @@ const FAMILIES: &[Family] = &[
     family(
         Wire::Anthropic,
         &["claude-sonnet-5"],
-        &[Off, Low, Medium, High, Xhigh],
+        &[Off, Low, Medium, High, Xhigh, Max],
         Form::AdaptiveUnlessDisabled,
     ),
     family(
@@ -132,8 +136,12 @@ const FAMILIES: &[Family] = &[
         &[Off, Low, Medium, High, Xhigh, Max],
         Form::Adaptive,
     ),
-    family(Wire::Anthropic, &["claude-opus-4-6"], &[Off, Low, Medium, High, Max], Form::Adaptive),
-    family(Wire::Anthropic, &["claude-sonnet-4-6"], &[Off, Low, Medium, High], Form::Adaptive),
+    family(
+        Wire::Anthropic,
+        &["claude-opus-4-6", "claude-sonnet-4-6"],
+        &[Off, Low, Medium, High, Max],
+        Form::Adaptive,
+    ),
     family(
         Wire::Anthropic,
         &["claude-opus-4", "claude-sonnet-4", "claude-haiku-4", "claude-3-7"],
@@ -157,7 +165,8 @@ const FAMILIES: &[Family] = &[
             "qwen3",
             "kimi-k",
         ],
-        &[Off, Low, Medium, High, Xhigh],
+        // Some of these models refuse to answer without reasoning.
+        &[Low, Medium, High, Xhigh],
         Form::Reasoning,
     ),
     at("gemini", &["gemini-2.5-flash"], &[Off, Low, Medium, High], Form::ReasoningEffort),
@@ -206,7 +215,9 @@ impl Recipient<'_> {
                 Wire::Chat => Form::ReasoningEffort,
                 Wire::Anthropic | Wire::Ollama => return None,
             };
-            OPENAI.iter().find(|(names, _)| is(names)).map(|(_, efforts)| (*efforts, form))
+            let is = |names: &&[&str]| names.iter().any(|family| is_of(&name, family));
+            let row = OPENAI.iter().find(|(names, _)| is(names));
+            row.filter(|_| !LOCAL.contains(&self.provider)).map(|(_, efforts)| (*efforts, form))
         };
         let found = row.map(|row| (row.efforts, row.form)).or_else(openai);
         found.filter(|(efforts, _)| !efforts.is_empty())
@@ -228,6 +239,10 @@ impl Recipient<'_> {
             _ => None,
         }
     }
+}
+
+fn is_of(name: &str, family: &str) -> bool {
+    name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 fn nearest(efforts: &[Effort], wanted: Effort) -> Effort {
@@ -323,11 +338,19 @@ mod tests {
             ("ollama", Wire::Ollama, "llama3.2:3b"),
             ("ollama", Wire::Ollama, "qwen3-coder:30b"),
             ("mistral", Wire::Chat, "devstral-medium"),
+            ("gateway", Wire::Chat, "o3x"),
+            ("gateway", Wire::Chat, "o1.5-distilled"),
+            ("gateway", Wire::Responses, "gpt-50"),
+            ("gateway", Wire::Responses, "gpt-5.15"),
+            ("llamacpp", Wire::Chat, "gpt-5-distilled"),
+            ("lmstudio", Wire::Responses, "o3-mini"),
+            ("ollama", Wire::Chat, "gpt-5.1"),
         ] {
             assert_eq!(effort(provider, wire, model), None, "{provider}/{model}");
         }
         assert_eq!(effort("azure", Wire::Responses, "GPT-5.1"), Some(High));
         assert_eq!(effort("gateway", Wire::Chat, "openai/o3"), Some(High));
+        assert_eq!(effort("gateway", Wire::Chat, "o3-2025-04-16"), Some(High));
     }
 
     #[test]

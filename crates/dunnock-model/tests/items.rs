@@ -288,34 +288,47 @@ async fn an_answer_that_cannot_go_back_as_it_came_is_written_anew() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_the_key_of_its_cache() {
     let server = ScriptedServer::start(vec![]).await;
-    let client = responses(&server);
-    ask_with(&client, &[prompt("hi")], CancellationToken::default()).await.answer.unwrap();
-    let session = SessionId::from_random([0; 16]);
-    assert_eq!(server.requests()[0]["prompt_cache_key"], session.as_str());
-    // A preamble of an earlier release is asked as it was.
-    let mut preamble = client.render_preamble(&crate::config(), "/w").await.unwrap().1;
-    let old = String::from_utf8(preamble.bytes.to_vec()).unwrap();
-    preamble.bytes = old.replace(r#","cache_key":true"#, "").into_bytes().into();
-    assert!(preamble.bytes.len() < old.len());
-    let asking = ModelRequest {
-        session,
-        preamble: preamble.bytes,
-        request: crate::request(Hash::ZERO, &[prompt("hi")]),
-        pictures: std::collections::BTreeMap::new(),
+    let openai = |address: &str| {
+        let (name, wire, window) = ("openai".into(), ours(Wire::Responses), Some(9_000));
+        client(Provider { name, wire, window, ..provider(address, None) })
     };
-    client.ask(asking, Arc::new(|_| {}), CancellationToken::default()).await.unwrap();
+    let config = Config { model: "openai/scripted".into(), ..Config::default() };
+    let known = openai("https://api.openai.com/v1").render_preamble(&config, "/w").await.unwrap().1;
+    let new = String::from_utf8(known.bytes.to_vec()).unwrap();
+    // A preamble of an earlier release is asked as it was.
+    let old = new.replace(r#","cache_key":true"#, "");
+    assert!(old.len() < new.len());
+    let session = SessionId::from_random([0; 16]);
+    for preamble in [new, old] {
+        let asking = ModelRequest {
+            session: session.clone(),
+            preamble: preamble.into_bytes().into(),
+            request: crate::request(Hash::ZERO, &[prompt("hi")]),
+            pictures: std::collections::BTreeMap::new(),
+        };
+        let client = openai(&server.base_url());
+        client.ask(asking, Arc::new(|_| {}), CancellationToken::default()).await.unwrap();
+    }
+    assert_eq!(server.requests()[0]["prompt_cache_key"], session.as_str());
     assert!(server.requests()[1].get("prompt_cache_key").is_none());
-    // Of the servers of Chat Completions, only OpenAI itself documents it.
-    for (name, address, expected) in [
-        ("openai", "https://api.openai.com/v1", true),
-        ("openai", "https://gateway.example.com/v1", false),
-        ("mistral", "https://api.mistral.ai/v1", false),
+    // Only OpenAI and Azure document it; Azure does so for Responses.
+    for (name, address, wire, expected) in [
+        ("openai", "https://api.openai.com/v1", Wire::Responses, true),
+        ("openai", "https://api.openai.com/v1", Wire::Chat, true),
+        ("azure", "https://mine.openai.azure.com/openai/v1", Wire::Responses, true),
+        ("azure", "https://mine.openai.azure.com/openai/v1", Wire::Chat, false),
+        ("openai", "https://gateway.example.com/v1", Wire::Responses, false),
+        ("openai", "https://gateway.example.com/v1", Wire::Chat, false),
+        ("llamacpp", "http://127.0.0.1:8080/v1", Wire::Responses, false),
+        ("gateway", "https://gateway.example.com/v1", Wire::Responses, false),
+        ("mistral", "https://api.mistral.ai/v1", Wire::Chat, false),
     ] {
-        let one = Provider { name: name.into(), window: Some(9_000), ..provider(address, None) };
+        let (window, wire) = (Some(9_000), ours(wire));
+        let one = Provider { name: name.into(), window, wire, ..provider(address, None) };
         let config = Config { model: format!("{name}/m"), ..Config::default() };
         let (_, blob) = crate::client(one).render_preamble(&config, "/w").await.unwrap();
         let recorded: Value = serde_json::from_slice(&blob.bytes).unwrap();
-        assert_eq!(recorded["cache_key"] == true, expected, "{address}");
+        assert_eq!(recorded["cache_key"] == true, expected, "{address}, {wire}");
     }
     let server = ScriptedServer::start(vec![]).await;
     let client = crate::client(provider(&server.base_url(), None));
