@@ -333,7 +333,12 @@ pub(crate) async fn ask(
             // The table is wrong about this model, or about the server in between.
             (with_effort, effort_refused) = (false, true);
             body = render(&sides, bare, with_effort, anew);
-            let text = format!("{} does not accept an effort; continuing without", preamble.model);
+            let mut text =
+                format!("{} does not accept an effort; continuing without", preamble.model);
+            if preamble.wire == Wire::Chat && trouble.words.contains("/responses") {
+                let name = &line.provider.name;
+                text.push_str(&format!(". Set providers.{name}.wire = \"responses\" to use one"));
+            }
             live(Delta::Notice { text: text.into() });
             continue;
         }

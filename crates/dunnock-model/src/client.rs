@@ -261,11 +261,24 @@ impl ModelClient {
         if model == BRIDGE_MODEL {
             return Ok(None);
         }
+        self.with_recipient(model, |recipient| recipient.nearest(wanted))
+    }
+
+    /// Whether a model has efforts only on the Responses wire, and is reached on another one.
+    #[must_use]
+    pub fn effort_needs_responses(&self, model: &str) -> bool {
+        self.with_recipient(model, |recipient| recipient.needs_responses()).unwrap_or(false)
+    }
+
+    fn with_recipient<T>(
+        &self,
+        model: &str,
+        look: impl FnOnce(&Recipient<'_>) -> T,
+    ) -> Result<T, String> {
         let (capabilities, provider) = (self.known(model)?, self.provider(model)?);
-        let name = model.split_once('/').map_or("", |(_, name)| name);
-        let recipient =
-            Recipient { provider: &provider.name, wire: capabilities.wire, model: name };
-        Ok(recipient.nearest(wanted))
+        let (name, wire) = (model.split_once('/').map_or("", |(_, name)| name), capabilities.wire);
+        let (direct, provider) = (provider.is_known(), &provider.name);
+        Ok(look(&Recipient { provider, wire, model: name, direct }))
     }
 
     /// The usable providers.
@@ -357,7 +370,8 @@ impl ModelClient {
             *most = (*most).min((window / 4).max(1));
         }
         let wanted = config.effort.unwrap_or(DEFAULT_EFFORT);
-        let effort = recorded.set_effort(wanted).map(|sent| PreambleEffort { wanted, sent });
+        let sent = recorded.set_effort(wanted, provider.is_known());
+        let effort = sent.map(|sent| PreambleEffort { wanted, sent });
         let sources = self.sources(&briefing, &capabilities)?;
         fits(&recorded, capabilities.size)?;
         let blob = recorded.blob()?;
@@ -694,7 +708,8 @@ impl ModelClient {
         recorded.dialect = Dialect::Native;
         recorded.schema = None;
         // Reasoning counts towards the limit.
-        let room = match recorded.set_effort(Effort::None) {
+        let direct = self.provider(&recorded.model)?.is_known();
+        let room = match recorded.set_effort(Effort::None, direct) {
             None | Some(Effort::None) => SUMMARY,
             Some(_) => SUMMARY + SUMMARY_REASONING,
         };

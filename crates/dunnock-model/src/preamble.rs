@@ -236,10 +236,10 @@ impl RecordedPreamble {
         self.model.split_once('/').unwrap_or((&self.model, ""))
     }
     /// Sets the fields for an effort, and returns the effort that they ask for; `None` if the model
-    /// has no setting for it.
-    pub(crate) fn set_effort(&mut self, wanted: Effort) -> Option<Effort> {
+    /// has no setting for it. `direct`: the provider is at its own address.
+    pub(crate) fn set_effort(&mut self, wanted: Effort, direct: bool) -> Option<Effort> {
         let (provider, model) = self.names();
-        let recipient = Recipient { provider, wire: self.wire, model };
+        let recipient = Recipient { provider, wire: self.wire, model, direct };
         let (sent, fields) = recipient.fields(wanted, anthropic_limit(self)).unzip();
         self.effort = fields.unwrap_or_default();
         sent

@@ -305,6 +305,40 @@ async fn a_refused_effort_is_left_out_for_the_rest_of_the_session() {
     }
 }
 
+/// OpenAI's own Chat Completions refuse tools with an effort for its newer models.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_effort_that_needs_the_responses_wire_is_not_sent_on_another() {
+    let (own, other) = ("https://api.openai.com/v1", "https://gateway.example.com/v1");
+    for (model, wire, address, needs) in [
+        ("openai/gpt-5.4", Wire::Chat, own, true),
+        ("openai/gpt-5.6-terra", Wire::Chat, own, true),
+        ("openai/gpt-6-astra", Wire::Chat, own, true),
+        ("openai/gpt-5.1", Wire::Chat, own, false),
+        ("openai/gpt-5.6-terra", Wire::Responses, own, false),
+        ("openai/gpt-5.6-terra", Wire::Chat, other, false),
+    ] {
+        let (name, window) = ("openai".into(), Some(9_000));
+        let client = client(Provider { name, wire, window, ..provider(address, None) });
+        let config = config(model, Some(Effort::High));
+        let (preamble, _) = client.render_preamble(&config, "/w").await.unwrap();
+        assert_eq!(preamble.effort.is_none(), needs, "{model}, {wire}, {address}");
+        assert_eq!(client.effort_needs_responses(model), needs, "{model}, {wire}, {address}");
+    }
+    // Behind a gateway, the refusal says it.
+    let words = "Function tools with reasoning_effort are not supported for gpt-5.1 in \
+                 /v1/chat/completions. Please use /v1/responses instead.";
+    let refused = |body: &Value| body["reasoning_effort"].is_string();
+    let server = server(vec![], refusing(words, refused)).await;
+    let (model, wire) = ("gateway/gpt-5.1", Wire::Chat);
+    let asked = ask(&client_for(&server, model, wire), &config(model, None), &[prompt("hi")]).await;
+    assert!(asked.answer.unwrap().effort_refused);
+    let said = |delta: &Delta| {
+        matches!(delta, Delta::Notice { text }
+            if text.contains("providers.gateway.wire = \"responses\""))
+    };
+    assert!(asked.live.iter().any(said), "{:?}", asked.live);
+}
+
 /// Another model of the same session is asked with its effort.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_counts_for_one_model() {

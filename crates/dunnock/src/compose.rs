@@ -277,6 +277,10 @@ pub(crate) fn effort_note(client: &ModelClient, model: &str, wanted: Effort) -> 
         Some(sent) => {
             Some(format!("{model} has no effort {wanted_name}; {} is used instead", sent.name()))
         }
+        None if client.effort_needs_responses(model) => Some(format!(
+            "OpenAI refuses an effort for {model} on Chat Completions, so Dunnock sends none. Set \
+             providers.openai.wire = \"responses\""
+        )),
         None => Some(format!(
             "Dunnock knows no efforts of {model}, so it sends none. If the model has a setting for \
              it, set providers.NAME.body"
