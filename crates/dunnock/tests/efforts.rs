@@ -1,6 +1,7 @@
 //! Reasoning effort through the program: settings, flags, what is shown and what is recorded.
 
 use crate::Home;
+use crate::window::Window;
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{Brain, Fault, Rules, ScriptedServer, Served};
 use dunnock_testkit::speech::Wire;
@@ -111,4 +112,19 @@ async fn a_refused_effort_is_said_once_and_left_out_from_then_on() {
     assert_eq!(refused, [true, false]);
     let replayed = home.run(&["sessions", "replay"]).await;
     assert_eq!(replayed.code, 0, "{}{}", replayed.out, replayed.err);
+}
+
+/// It said "Set effort to low", and sent nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_effort_is_not_set_for_a_model_that_refused_it() {
+    let (home, server) = gateway(true).await;
+    let window = Window::open(&home, "");
+    window.type_in("go");
+    window.key("Enter");
+    window.wait_for("done");
+    server.wait_for(2).await;
+    window.type_in("/effort low");
+    window.key("Enter");
+    window.wait_for("refused an effort in this session");
+    assert!(events(&home, "configured").await.is_empty());
 }

@@ -675,6 +675,16 @@ impl TuiHost {
     async fn set_effort(&mut self, open: &Composed, effort: Effort) -> anyhow::Result<()> {
         let config = self.current.as_ref().map(|current| current.state.config.clone());
         let model = config.as_ref().map(|config| config.model.clone()).or(self.model.clone());
+        let current = self.current.as_ref();
+        let refused_by = current.and_then(|current| current.state.effort_refused_by.as_deref());
+        if let Some(model) = refused_by.filter(|refused_by| model.as_deref() == Some(refused_by)) {
+            let line = format!(
+                "{model} refused an effort in this session, so none is sent. Use another model, or \
+                 start a new session"
+            );
+            self.tell(HostEvent::Text(vec![line])).await;
+            return Ok(());
+        }
         let mut lines = Vec::new();
         match config {
             Some(config) if config.effort == Some(effort) => {
