@@ -104,6 +104,14 @@ const RUNS: &[Run] = &[
         env: &[("DUNNOCK_R2", "2000"), ("DUNNOCK_KILLS", "3000")],
     },
     Run {
+        name: "worlds",
+        shows: "ten thousand random folders: scans that read what changed and scans that read \
+                everything find the same state",
+        minutes: 10,
+        what: What::Tests("test(random_worlds_give_the_same_state)"),
+        env: &[("DUNNOCK_WORLDS", "10000")],
+    },
+    Run {
         name: "processes",
         shows: "R6: eight processes on one database for ten minutes",
         minutes: 15,

@@ -122,16 +122,32 @@ pub fn probe(toolbox: &Toolbox, data: &Path, best: Isolation) -> SandboxSupport 
     }
 }
 
-/// The checkpoint store, on systems that support it, with limits on bytes and age if they differ
-/// from the usual ones. Changes to `own` files are not the user's.
+/// Limits of a checkpoint store.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckpointLimits {
+    /// Bytes to keep, over all workspaces.
+    pub bytes: u64,
+    /// How long they are kept.
+    pub age: Duration,
+    /// Bytes to copy at once.
+    pub copy: u64,
+}
+
+/// The checkpoint store, on systems that support it, with limits if they differ from the usual
+/// ones. Changes to `own` files are not the user's.
 #[cfg(unix)]
 #[must_use]
 pub fn checkpoints(
     data: &Path,
     own: Vec<PathBuf>,
-    limits: Option<(u64, Duration)>,
+    limits: Option<CheckpointLimits>,
 ) -> Option<Arc<CheckpointStore>> {
-    let bounds = limits.map(|(bytes, age)| dunnock_tools::Bounds { bytes, age });
+    let bounds = limits.map(|CheckpointLimits { bytes, age, copy }| dunnock_tools::Bounds {
+        bytes,
+        age,
+        copy,
+        ..Default::default()
+    });
     let bounds = bounds.unwrap_or_default();
     Some(Arc::new(CheckpointStore::new(data.join("checkpoints"), own, bounds)))
 }
@@ -142,7 +158,7 @@ pub fn checkpoints(
 pub fn checkpoints(
     _: &Path,
     _: Vec<PathBuf>,
-    _: Option<(u64, Duration)>,
+    _: Option<CheckpointLimits>,
 ) -> Option<Arc<CheckpointStore>> {
     None
 }

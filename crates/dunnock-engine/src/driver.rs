@@ -374,7 +374,7 @@ impl Driver {
                     // This driver is leaving, and the next one asks again. A preamble that was
                     // cancelled is not a failure: it is rendered again if still wanted.
                     let stopped = running.is_some_and(|running| running.halt.is_cancelled());
-                    if (self.closing && was_cut(&work))
+                    if (self.closing && (was_cut(&work) || stopped && is_unsaved(&work)))
                         || (stopped
                             && matches!(
                                 work,
@@ -441,7 +441,9 @@ impl Driver {
     fn reconcile(&mut self) {
         let want: BTreeSet<Effect> = wanted(&self.loaded.state, self.me).into_iter().collect();
         for (effect, running) in &self.running {
-            if self.closing || !want.contains(effect) {
+            // A checkpoint that is no longer wanted is nearly the one that is wanted instead.
+            let unwanted = !want.contains(effect) && !is_checkpoint(effect);
+            if self.closing || unwanted {
                 running.halt.cancel();
             }
         }
@@ -470,7 +472,7 @@ impl Driver {
     /// Cancels running work as soon as an interrupt is accepted, before it is even durable.
     pub(crate) fn stop_early(&self, events: &[Event]) {
         if events.iter().any(|e| matches!(e, Event::InterruptRequested(_))) {
-            let interruptible = |e: &Effect| e.cut().is_some();
+            let interruptible = |e: &Effect| e.cut().is_some() || is_checkpoint(e);
             self.running
                 .iter()
                 .filter(|(e, _)| interruptible(e))
@@ -499,6 +501,15 @@ impl Driver {
     pub(crate) fn say(&self, text: &str) {
         self.hub.delta(Delta::Notice { text: text.into() });
     }
+}
+
+fn is_checkpoint(effect: &Effect) -> bool {
+    matches!(effect, Effect::Checkpoint { .. })
+}
+
+/// Whether files could not be saved.
+fn is_unsaved(work: &EffectOutcome) -> bool {
+    matches!(work, EffectOutcome::Checkpointed(kept) if kept.tree.is_none())
 }
 
 /// Whether a request failed because it was cancelled.

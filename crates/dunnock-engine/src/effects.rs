@@ -11,7 +11,7 @@ use dunnock_core::{
 };
 use dunnock_ports::{
     Blob, CancellationToken, DeltaSink, FilesError, ModelRequest, RenderError, RestorePlan,
-    Restored, ToolCall,
+    Restored, SaveControl, ToolCall,
 };
 use dunnock_proto::{
     Answered, At, Checkpointed, Delta, Failure, Finished, Hash, Outcome, RewindFailed, Rewound,
@@ -168,11 +168,14 @@ impl Driver {
             }
             Effect::Checkpoint { mark } => {
                 let (session, mark, writing) = (self.session.clone(), *mark, self.writing.clone());
+                // Only the first copy can be stopped: nothing was done yet that it could miss.
+                let halt = if s.tree.is_none() { halt } else { CancellationToken::new() };
+                let saving = SaveControl { say: live, halt };
                 Some(Box::pin(async move {
                     // The writer held the folder until now, so the checkpoint is exactly what that
                     // call left.
                     let writing = writing.lock().await.take();
-                    let kept = checkpoint(&ports, &session, &workspace, mark).await;
+                    let kept = checkpoint(&ports, &session, &workspace, mark, saving).await;
                     drop(writing);
                     (kept, Vec::new())
                 }))
@@ -310,7 +313,8 @@ async fn run_call(
     // Changes since the last checkpoint were made by others, not by this call.
     let mut before = None;
     if let (true, Some(_), Some(checkpoints)) = (folder.keeps, &writing, &ports.checkpoints) {
-        let now = checkpoints.keep(&job.session, &workspace, 0).await.tree;
+        let saving = SaveControl { say: live.clone(), halt: CancellationToken::new() };
+        let now = checkpoints.keep(&job.session, &workspace, 0, saving).await.tree;
         before = now.filter(|now| folder.tree.as_ref() != Some(now));
     }
     let found = match (call.harness, &ports.files) {
@@ -369,9 +373,10 @@ async fn checkpoint(
     session: &SessionId,
     workspace: &str,
     mark: u64,
+    saving: SaveControl,
 ) -> EffectOutcome {
     EffectOutcome::Checkpointed(match &ports.checkpoints {
-        Some(checkpoints) => checkpoints.keep(session, workspace, mark).await,
+        Some(checkpoints) => checkpoints.keep(session, workspace, mark, saving).await,
         None => Checkpointed {
             tree: None,
             mark,

@@ -11,6 +11,11 @@ use dunnock_proto::{
     Record, SessionId, StepRules,
 };
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How often, and with what pause, the lock of a session is tried again before it counts as driven.
+const HOLD_TRIES: usize = 3;
+const HOLD_PAUSE: Duration = Duration::from_millis(20);
 
 /// How a session is imported.
 #[derive(Debug, Clone, Default)]
@@ -141,7 +146,15 @@ fn disarming(s: &State) -> Vec<Command> {
 /// # Errors
 /// If a process drives it, another session was forked from it, or the log cannot be written.
 pub async fn remove(ports: &Ports, session: &SessionId) -> Result<bool, ConnectError> {
-    let Some(_alone) = ports.ownership.hold(session).await? else {
+    // A list of sessions looks at the lock for a moment.
+    let mut alone = ports.ownership.hold(session).await?;
+    for _ in 0..HOLD_TRIES {
+        if alone.is_none() {
+            tokio::time::sleep(HOLD_PAUSE).await;
+            alone = ports.ownership.hold(session).await?;
+        }
+    }
+    let Some(_alone) = alone else {
         let holder = ports.ownership.holder(session).await;
         return Err(ConnectError::InUse { holder });
     };

@@ -1,8 +1,10 @@
 //! The files of a workspace: their state, and checkpoints of them.
 
-use crate::{BoxFuture, FilesError};
+use crate::{BoxFuture, DeltaSink, FilesError};
 use dunnock_core::Window;
 use dunnock_proto::{Checkpointed, Seq, SessionId, Tree};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// Reads the state of a workspace's files.
 pub trait Files: Send + Sync {
@@ -59,6 +61,23 @@ pub trait WorkspaceCopy: Send + Sync {
     fn lacks(&self) -> Option<String>;
 }
 
+/// How saving files reports its progress, and how it is stopped.
+#[derive(Clone)]
+pub struct SaveControl {
+    /// Gets progress as notices.
+    pub say: DeltaSink,
+    /// Stops it. The files are then not saved.
+    pub halt: CancellationToken,
+}
+
+impl SaveControl {
+    /// Says nothing and is not stopped.
+    #[must_use]
+    pub fn silent() -> Self {
+        Self { say: Arc::new(|_| {}), halt: CancellationToken::new() }
+    }
+}
+
 /// Saves and restores the files of a workspace.
 pub trait Checkpoints: Send + Sync {
     /// Saves the current files. Mark 0 means an intermediate state that is not reported.
@@ -67,6 +86,7 @@ pub trait Checkpoints: Send + Sync {
         session: &'a SessionId,
         workspace: &'a str,
         mark: Seq,
+        saving: SaveControl,
     ) -> BoxFuture<'a, Checkpointed>;
     /// Restores what this session changed; doing it twice is harmless.
     fn restore<'a>(&'a self, back: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, FilesError>>;

@@ -27,7 +27,7 @@ pub use catalogue::{Catalogue, Listed, Listing, SearchHit};
 pub use dunnock_private::LockHolder;
 pub use error::{FilesError, OwnershipError, RenderError, StoreError, SummaryError};
 pub use event_log::{Appended, Batch, EventLog, first_event, fold_events};
-pub use files::{Checkpoints, Files, RestorePlan, Restored, WorkspaceCopy};
+pub use files::{Checkpoints, Files, RestorePlan, Restored, SaveControl, WorkspaceCopy};
 pub use ledger::{Charge, DayTotal, Ledger};
 pub use model::{Model, ModelRequest, Summary};
 pub use ownership::{Epoch, Owned, OwnerNote, Ownership};

@@ -1,13 +1,19 @@
 //! A keeper of files that only counts.
 
-use dunnock_ports::{BoxFuture, Checkpoints, FilesError, RestorePlan, Restored};
+use dunnock_ports::{BoxFuture, Checkpoints, FilesError, RestorePlan, Restored, SaveControl};
 use dunnock_proto::{Checkpointed, Seq, SessionId, Tree};
 
 /// Names a tree after the event that asked for it.
 pub struct ScriptedFiles;
 
 impl Checkpoints for ScriptedFiles {
-    fn keep<'a>(&'a self, _: &'a SessionId, _: &'a str, mark: Seq) -> BoxFuture<'a, Checkpointed> {
+    fn keep<'a>(
+        &'a self,
+        _: &'a SessionId,
+        _: &'a str,
+        mark: Seq,
+        _: SaveControl,
+    ) -> BoxFuture<'a, Checkpointed> {
         Box::pin(async move {
             Checkpointed { tree: Some(Tree(format!("tree-{mark}"))), mark, note: None }
         })

@@ -3,9 +3,12 @@
 
 use crate::sessions::Scene;
 use dunnock_engine::{Connection, Submitted, create, load, submit_offline};
+use dunnock_ports::{BoxFuture, Checkpoints, FilesError, RestorePlan, Restored, SaveControl};
 use dunnock_proto::*;
 use dunnock_testkit::model::{Say, ScriptedModel};
 use dunnock_testkit::worlds;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 fn prompt(id: &str, text: &str) -> CommandRequest {
@@ -201,5 +204,76 @@ async fn a_client_that_is_interrupted_while_it_takes_over_takes_over_once() {
         let facts = worlds::facts(ports.store.as_ref(), &session).await;
         let owners = facts.iter().filter(|(_, e)| matches!(e, Event::OwnerChanged(_))).count();
         assert_eq!(owners, 2, "round {n}");
+    }
+}
+
+/// Saves files only the second time; the first time takes until it is stopped.
+#[derive(Default)]
+struct SlowCopy(AtomicUsize);
+
+impl Checkpoints for SlowCopy {
+    fn keep<'a>(
+        &'a self,
+        _: &'a SessionId,
+        _: &'a str,
+        mark: Seq,
+        saving: SaveControl,
+    ) -> BoxFuture<'a, Checkpointed> {
+        Box::pin(async move {
+            let first = self.0.fetch_add(1, Ordering::SeqCst) == 0;
+            if first {
+                saving.halt.cancelled().await;
+            }
+            let tree = (!first).then(|| Tree("saved".into()));
+            Checkpointed { tree, mark, note: first.then(|| "stopped".into()) }
+        })
+    }
+    fn restore<'a>(&'a self, _: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, FilesError>> {
+        Box::pin(async { Err(FilesError::Unavailable) })
+    }
+    fn forget<'a>(&'a self, _: &'a SessionId) -> BoxFuture<'a, Result<(), FilesError>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// UX-A3: Esc did not end the first copy of a large folder.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_and_a_close_end_the_first_copy_and_the_next_prompt_repeats_it() {
+    for closes in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let script = vec![
+            Say::calls(&[("append", r#"{"say":"x"}"#)]),
+            Say::calls(&[("append", r#"{"say":"y"}"#)]),
+            Say::text("done"),
+        ];
+        let mut ports = worlds::in_folder(dir.path(), ScriptedModel::new(script)).await;
+        let copies = Arc::new(SlowCopy::default());
+        ports.checkpoints = Some(copies.clone());
+        let config = Config { checkpoints: true, ..worlds::config() };
+        let session = create(&ports, "/w", config).await.unwrap();
+        let mut s = Scene::open(&ports, &session).await;
+        s.prompt("go").await;
+        s.until("answered").await;
+        if closes {
+            s.connection.close().await;
+            s = Scene::open(&ports, &session).await;
+            s.catch_up().await;
+        } else {
+            s.send(Command::Interrupt).await;
+            s.rest(Answer::Yes).await;
+            assert_eq!(s.s.last.as_deref(), Some(&EndReason::Stopped));
+            assert_eq!(s.s.tree, None);
+            s.prompt("go on").await;
+        }
+        s.rest(Answer::Yes).await;
+        assert_eq!(s.s.last.as_deref(), Some(&EndReason::Done));
+        assert_eq!(s.s.first, Some(Tree("saved".into())), "the files before any change");
+        let unsaved = worlds::facts(ports.store.as_ref(), &session).await;
+        let unsaved = unsaved
+            .iter()
+            .filter(|(_, e)| matches!(e, Event::Checkpointed(e) if e.tree.is_none()))
+            .count();
+        assert_eq!(unsaved, usize::from(!closes), "a driver that leaves records no failure");
+        s.connection.close().await;
     }
 }

@@ -2,7 +2,9 @@
 //! commands that nobody waits for.
 
 use crate::{job, launcher};
-use dunnock_ports::{CancellationToken, Checkpoints as _, DeltaSink, RestorePlan, Tools as _};
+use dunnock_ports::{
+    CancellationToken, Checkpoints as _, DeltaSink, RestorePlan, SaveControl, Tools as _,
+};
 use dunnock_proto::SessionId;
 use dunnock_testkit::timing;
 use dunnock_tools::{Bounds, CheckpointStore, Limits, Toolbox};
@@ -74,7 +76,8 @@ impl Place {
     /// Undoes everything that the session did.
     async fn undo(&self) -> String {
         let (checkpoints, session, workspace) = (self.checkpoints(), session(), self.name());
-        let now = checkpoints.keep(&session, &workspace, 1).await.tree.unwrap();
+        let now =
+            checkpoints.keep(&session, &workspace, 1, SaveControl::silent()).await.tree.unwrap();
         let back = RestorePlan {
             session: &session,
             workspace: &workspace,
@@ -236,7 +239,7 @@ async fn an_object_that_was_overwritten_is_reported() {
 async fn nothing_is_left_of_a_deleted_session() {
     let place = Place::new();
     place.shell("rm -rf .git/objects; git stash clear").await;
-    place.checkpoints().keep(&session(), &place.name(), 1).await;
+    place.checkpoints().keep(&session(), &place.name(), 1, SaveControl::silent()).await;
     let kept = |place: &Place| git(&place.data, "find . -path '*/git/*' -type f ! -name lock");
     assert!(!kept(&place).is_empty());
     place.checkpoints().forget(&session()).await.unwrap();

@@ -3,7 +3,7 @@
 
 use crate::put;
 use dunnock_core::Window;
-use dunnock_ports::{Checkpoints as _, Files as _, RestorePlan, Restored};
+use dunnock_ports::{Checkpoints as _, Files as _, RestorePlan, Restored, SaveControl};
 use dunnock_proto::{SessionId, Tree};
 use dunnock_tools::{Bounds, CheckpointStore};
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ use tempfile::TempDir;
 
 /// A folder to work in, and one to keep its files in.
 pub(crate) struct World {
-    dir: TempDir,
-    checkpoints: CheckpointStore,
+    pub(crate) dir: TempDir,
+    pub(crate) checkpoints: CheckpointStore,
 }
 
 fn session(n: u8) -> SessionId {
@@ -52,7 +52,7 @@ impl World {
     }
 
     async fn keep_for(&self, n: u8) -> (Tree, Option<String>) {
-        let kept = self.checkpoints.keep(&session(n), &self.name(), 1).await;
+        let kept = self.checkpoints.keep(&session(n), &self.name(), 1, SaveControl::silent()).await;
         assert!(kept.tree.is_some(), "{:?}", kept.note);
         (kept.tree.unwrap(), kept.note)
     }
@@ -488,7 +488,11 @@ async fn a_change_in_the_same_tick_of_the_clock_is_seen() {
 #[tokio::test]
 async fn the_store_stays_within_its_bound_and_keeps_the_newest() {
     let bound = 3 << 20;
-    let world = World::bounded(Bounds { bytes: bound, age: Duration::from_secs(86_400) });
+    let world = World::bounded(Bounds {
+        bytes: bound,
+        age: Duration::from_secs(86_400),
+        ..Bounds::default()
+    });
     let root = world.root();
     let mut most = 0;
     let mut last = None;
@@ -537,7 +541,8 @@ async fn garbage_behind_the_last_record_is_cut_off() {
         let again =
             CheckpointStore::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
         put(&root, &[("a", "2")]);
-        let now = again.keep(&session(1), &world.name(), 1).await.tree.unwrap();
+        let now =
+            again.keep(&session(1), &world.name(), 1, SaveControl::silent()).await.tree.unwrap();
         let back = RestorePlan {
             session: &session(1),
             workspace: &world.name(),
@@ -566,7 +571,7 @@ async fn damaged_content_is_said_to_be_damaged() {
     std::fs::write(&objects, bytes).unwrap();
     let again = CheckpointStore::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
     put(&root, &[("a", "3"), ("b", "3")]);
-    let now = again.keep(&session(1), &world.name(), 1).await.tree.unwrap();
+    let now = again.keep(&session(1), &world.name(), 1, SaveControl::silent()).await.tree.unwrap();
     let ours = [(then.clone(), now.clone())];
     let name = world.name();
     let back = RestorePlan {
@@ -597,7 +602,7 @@ async fn two_processes_share_a_store() {
     let one = world.keep().await;
     let other = CheckpointStore::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
     put(&root, &[("a", "2")]);
-    let two = other.keep(&session(2), &world.name(), 1).await.tree.unwrap();
+    let two = other.keep(&session(2), &world.name(), 1, SaveControl::silent()).await.tree.unwrap();
     put(&root, &[("a", "3")]);
     let three = world.keep().await;
     let seen = world.checkpoints.compare(&world.name(), one.clone(), two.clone()).await.unwrap();
@@ -623,7 +628,9 @@ async fn full_disk_child() {
     };
     let root = dir.join("w");
     let checkpoints = CheckpointStore::new(dir.join("disk/kept"), Vec::new(), Bounds::default());
-    let keep = async || checkpoints.keep(&session(1), &root.to_string_lossy(), 1).await;
+    let keep = async || {
+        checkpoints.keep(&session(1), &root.to_string_lossy(), 1, SaveControl::silent()).await
+    };
     put(&root, &[("a", &noise(1, 200)), ("b", "1")]);
     let first = keep().await.tree.unwrap();
     std::fs::write(dir.join("disk/filler"), vec![1; 1 << 20]).unwrap_err();
@@ -685,15 +692,15 @@ async fn a_look_that_fails_without_a_mark_gives_nothing_up() {
     let small = CheckpointStore::new(
         world.dir.path().join("kept"),
         Vec::new(),
-        Bounds { bytes: 4, age: Duration::from_secs(86_400) },
+        Bounds { bytes: 4, age: Duration::from_secs(86_400), ..Bounds::default() },
     );
     put(&root, &[("a", "2 and more")]);
-    let failed = small.keep(&session(1), &world.name(), 1).await;
+    let failed = small.keep(&session(1), &world.name(), 1, SaveControl::silent()).await;
     assert!(
         failed.tree.is_none() && failed.note.unwrap().contains("there is too much in this folder")
     );
     let again = CheckpointStore::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
-    let now = again.keep(&session(1), &world.name(), 1).await.tree.unwrap();
+    let now = again.keep(&session(1), &world.name(), 1, SaveControl::silent()).await.tree.unwrap();
     let (ours, name) = ([(then.clone(), now.clone())], world.name());
     let back = RestorePlan {
         session: &session(1),
@@ -724,7 +731,7 @@ async fn a_table_of_another_file_is_not_believed() {
     let size = std::fs::metadata(store.join("objects")).unwrap().len();
     let again = CheckpointStore::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
     put(&root, &[("a", "2")]);
-    let now = again.keep(&session(1), &world.name(), 1).await.tree.unwrap();
+    let now = again.keep(&session(1), &world.name(), 1, SaveControl::silent()).await.tree.unwrap();
     assert!(std::fs::metadata(store.join("objects")).unwrap().len() > size, "nothing was cut off");
     let seen = again.compare(&world.name(), first, now).await.unwrap();
     assert_eq!(seen.len(), 1);
@@ -812,7 +819,7 @@ async fn a_damaged_store_is_put_aside_and_said_to_be() {
     bytes[16] ^= 1; // the name of the first record
     std::fs::write(store.join("objects"), bytes).unwrap();
     let again = CheckpointStore::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
-    let kept = again.keep(&session(1), &world.name(), 1).await;
+    let kept = again.keep(&session(1), &world.name(), 1, SaveControl::silent()).await;
     assert_eq!(kept.tree, Some(then), "the same files have the same name, and are kept anew");
     let note = kept.note.unwrap();
     assert!(
@@ -820,6 +827,10 @@ async fn a_damaged_store_is_put_aside_and_said_to_be() {
             && note.ends_with("objects.damaged"),
         "{note}"
     );
-    assert_eq!(again.keep(&session(1), &world.name(), 1).await.note, None, "once");
+    assert_eq!(
+        again.keep(&session(1), &world.name(), 1, SaveControl::silent()).await.note,
+        None,
+        "once"
+    );
     assert!(store.join("objects.damaged").exists());
 }

@@ -1,7 +1,7 @@
 //! The store killed at every named place: what a session was told is kept can be brought back.
 
 use crate::put;
-use dunnock_ports::{Checkpoints as _, RestorePlan};
+use dunnock_ports::{Checkpoints as _, RestorePlan, SaveControl};
 use dunnock_proto::{Hash, SessionId, Tree};
 use dunnock_tools::{Bounds, CheckpointStore};
 use std::collections::BTreeMap;
@@ -10,10 +10,12 @@ use std::process::Command;
 use std::time::Duration;
 
 const STEPS: u32 = 60;
-const BOUNDS: Bounds = Bounds { bytes: 200_000, age: Duration::from_secs(86_400) };
+fn bounds() -> Bounds {
+    Bounds { bytes: 200_000, age: Duration::from_secs(86_400), ..Bounds::default() }
+}
 
 fn checkpoints(dir: &Path) -> CheckpointStore {
-    CheckpointStore::new(dir.join("kept"), Vec::new(), BOUNDS)
+    CheckpointStore::new(dir.join("kept"), Vec::new(), bounds())
 }
 
 /// What the files hold after a step: hard to compress, and known again.
@@ -34,7 +36,8 @@ async fn keep_child() {
     let (root, checkpoints) = (dir.join("w"), checkpoints(dir));
     for step in 0..STEPS {
         write(&root, step);
-        let kept = checkpoints.keep(&session, &root.to_string_lossy(), 1).await;
+        let kept =
+            checkpoints.keep(&session, &root.to_string_lossy(), 1, SaveControl::silent()).await;
         println!("kept {step} {}", kept.tree.unwrap().0);
     }
 }
@@ -59,7 +62,7 @@ async fn restorable(what: &str, dir: &Path, kept: &[(u32, Tree)]) -> usize {
     let session = SessionId::from_random([2; 16]);
     let mut good = 0;
     for (step, tree) in kept.iter().rev() {
-        let now = checkpoints.keep(&session, &name, 1).await.tree.unwrap();
+        let now = checkpoints.keep(&session, &name, 1, SaveControl::silent()).await.tree.unwrap();
         let ours = [(tree.clone(), now.clone())];
         let back = RestorePlan {
             session: &session,
@@ -123,7 +126,12 @@ async fn keeping_and_collecting_killed_anywhere_loses_nothing_that_is_referred_t
             let root = dir.path().join("w");
             write(&root, 99);
             let went_on = checkpoints(dir.path())
-                .keep(&SessionId::from_random([1; 16]), &root.to_string_lossy(), 1)
+                .keep(
+                    &SessionId::from_random([1; 16]),
+                    &root.to_string_lossy(),
+                    1,
+                    SaveControl::silent(),
+                )
                 .await;
             assert!(went_on.tree.is_some(), "{what}: {:?}", went_on.note);
         }

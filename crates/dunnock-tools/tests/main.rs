@@ -14,11 +14,13 @@ mod fuzz_corpus;
 mod history;
 mod keep;
 mod keep_kills;
+mod keep_large;
 mod long_running;
 mod paths;
 #[cfg(target_os = "linux")]
 mod plantable;
 mod processes;
+mod same_state;
 mod speed;
 mod trees;
 mod words;

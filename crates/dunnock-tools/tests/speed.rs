@@ -1,7 +1,7 @@
 //! What it costs to start a command, and to keep the files of a large folder.
 
 use crate::{job, toolbox};
-use dunnock_ports::{CancellationToken, Checkpoints as _, DeltaSink, Tools as _};
+use dunnock_ports::{CancellationToken, Checkpoints as _, DeltaSink, SaveControl, Tools as _};
 use dunnock_proto::SessionId;
 use dunnock_testkit::timing;
 use dunnock_tools::{Bounds, CheckpointStore};
@@ -107,7 +107,7 @@ async fn keeping_many_files_costs_what_it_costs_git() {
     let (name, session) = (root.to_string_lossy().into_owned(), SessionId::from_random([1; 16]));
     let keep = async || {
         let began = Instant::now();
-        assert!(checkpoints.keep(&session, &name, 1).await.tree.is_some());
+        assert!(checkpoints.keep(&session, &name, 1, SaveControl::silent()).await.tree.is_some());
         began.elapsed()
     };
     let store = dir.path().join("git");
@@ -149,7 +149,7 @@ async fn keeping_many_files_costs_what_it_costs_git() {
         std::fs::write(root.join("d3/s80/f5.txt"), format!("changed {n}")).unwrap();
         let fresh = CheckpointStore::new(dir.path().join("kept"), Vec::new(), Bounds::default());
         let began = Instant::now();
-        assert!(fresh.keep(&session, &name, 1).await.tree.is_some());
+        assert!(fresh.keep(&session, &name, 1, SaveControl::silent()).await.tree.is_some());
         first.push(began.elapsed());
         beside.push(tokio::task::block_in_place(git_keeps));
     }

@@ -258,10 +258,13 @@ pub(crate) fn checkpoints(
     data: &Path,
     output: Option<&Path>,
 ) -> Option<Arc<CheckpointStore>> {
-    let bytes = settings.checkpoint_mb.value << 20;
-    let age = Duration::from_secs(settings.checkpoint_days.value * 86_400);
+    let limits = dunnock_compose::CheckpointLimits {
+        bytes: settings.checkpoint_mb.value << 20,
+        age: Duration::from_secs(settings.checkpoint_days.value * 86_400),
+        copy: settings.checkpoint_copy_mb.value << 20,
+    };
     // Files that we write ourselves do not count as changes to the user's files.
-    dunnock_compose::checkpoints(data, paths::own_files(data, output), Some((bytes, age)))
+    dunnock_compose::checkpoints(data, paths::own_files(data, output), Some(limits))
 }
 
 /// The effort of a run, if none is set.

@@ -91,6 +91,25 @@ async fn an_approval_can_be_withdrawn_until_the_call_starts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn declining_after_always_says_that_the_rule_stays() {
+    let script = vec![shell(json!({"command": "touch a"})), Say::text("done").into()];
+    let server = ScriptedServer::start(script).await;
+    let home = Home::with(&server);
+    let asked = home.run(&["run", "--sandbox", "off", "go"]).await;
+    assert_eq!(asked.code, 3, "{}", asked.err);
+    let id = home.newest().await;
+    let always = home.run(&["approve", &id, "--always"]).await;
+    assert_eq!(always.code, 0, "{}", always.err);
+    let declined = home.run(&["decline", &id]).await;
+    assert_eq!(declined.code, 0, "{}", declined.err);
+    assert!(
+        declined.err.contains("the rule that allows this command stays; \"dunnock rules\""),
+        "{}",
+        declined.err
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_is_driven_is_working() {
     let server = ScriptedServer::start(vec![Served::from(Say::text("done")).gated()]).await;
     let home = Home::with(&server);

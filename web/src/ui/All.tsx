@@ -52,8 +52,9 @@ export function All() {
     .filter((r) => r.shown_status === 'waiting')
     .sort((a, b) => a.updated.localeCompare(b.updated));
   const working = rows.filter((r) => r.shown_status === 'working');
+  const paused = rows.filter((r) => r.shown_status === 'paused');
   const rest = rows
-    .filter((r) => r.shown_status !== 'waiting' && r.shown_status !== 'working')
+    .filter((r) => !['waiting', 'working', 'paused'].includes(r.shown_status))
     .slice(0, 12);
   const today = overview?.today;
   const part = (name: string, list: OverviewRow[], none: string) => (
@@ -82,6 +83,7 @@ export function All() {
       <div className={styles.all} tabIndex={0} role="region" aria-label="All sessions">
         {part('Waiting for you', waiting, 'Nothing is waiting for you.')}
         {part('Running', working, 'Nothing is running. Press c to start a session.')}
+        {paused.length > 0 ? part('Paused', paused, '') : null}
         {rest.length > 0 ? part('Recent', rest, '') : null}
       </div>
     </main>

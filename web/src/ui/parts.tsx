@@ -50,6 +50,7 @@ export const LinkButton = ({ children, ...rest }: AnchorHTMLAttributes<HTMLAncho
 const STATES: Record<string, [string | undefined, string]> = {
   waiting: [styles.ask, 'waiting for you'],
   working: [styles.run, 'running'],
+  paused: [styles.warn, 'paused'],
   done: [undefined, 'done'],
   failed: [styles.bad, 'failed'],
   stopped: [undefined, 'stopped'],

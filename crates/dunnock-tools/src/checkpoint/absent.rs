@@ -1,7 +1,9 @@
 //! Systems on which checkpoints do not exist yet: there is no checkpoint store.
 
 use crate::diff_view::{DiffView, ExportFilter, PackedTrees, Preview};
-use dunnock_ports::{BoxFuture, Checkpoints, Files, FilesError, RestorePlan, Restored};
+use dunnock_ports::{
+    BoxFuture, Checkpoints, Files, FilesError, RestorePlan, Restored, SaveControl,
+};
 use dunnock_proto::{Checkpointed, Seq, SessionId, Tree};
 
 /// Saves the files of workspaces; not available on this system.
@@ -74,7 +76,13 @@ impl CheckpointStore {
 }
 
 impl Checkpoints for CheckpointStore {
-    fn keep<'a>(&'a self, _: &'a SessionId, _: &'a str, _: Seq) -> BoxFuture<'a, Checkpointed> {
+    fn keep<'a>(
+        &'a self,
+        _: &'a SessionId,
+        _: &'a str,
+        _: Seq,
+        _: SaveControl,
+    ) -> BoxFuture<'a, Checkpointed> {
         match *self {}
     }
     fn restore<'a>(&'a self, _: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, FilesError>> {

@@ -6,7 +6,6 @@
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Names of folders that builds and package managers fill.
@@ -68,8 +67,8 @@ impl Ignored {
         Self { root: root.to_path_buf(), rules: HashMap::new(), outer: None }
     }
 
-    pub(crate) fn build_like(&self, name: &OsStr) -> bool {
-        name.to_str().is_some_and(|name| BUILD.binary_search(&name).is_ok())
+    pub(crate) fn build_like(name: &[u8]) -> bool {
+        BUILD.binary_search_by(|known| known.as_bytes().cmp(name)).is_ok()
     }
 
     /// Whether git ignores the folder at `path`, relative to the root.

@@ -9,23 +9,25 @@ mod collect;
 mod diff;
 mod export;
 mod ignored;
+mod listing;
 mod object;
 mod pack;
 mod restore;
 mod scan;
+mod size_rule;
 
 use crate::diff_view::{DiffView, Preview};
 use crate::git_history;
 use diff::{Changes, NodeChange, diff};
 use dunnock_core::Window;
 use dunnock_ports::{
-    BoxFuture, Checkpoints, Files, FilesError, RestorePlan, Restored, WorkspaceCopy,
+    BoxFuture, Checkpoints, Files, FilesError, RestorePlan, Restored, SaveControl, WorkspaceCopy,
 };
 use dunnock_proto::{Checkpointed, Hash, Seq, SessionId, Tree};
 use object::{NameOnly, Node, Reader};
 use pack::{CheckpointRoot, Locked, Pack};
 use restore::Plan;
-use scan::{Scan, Seen};
+use scan::{LARGE, Scan, Scope, Seen};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -45,11 +47,22 @@ pub struct Bounds {
     pub bytes: u64,
     /// Maximum age of a state.
     pub age: Duration,
+    /// Bytes that are copied at once: beyond that, the largest files are left out.
+    pub copy: u64,
+    /// Files that changed within this time are read again. A program that keeps a file mapped
+    /// changes it without a new time until the system has written the first change to disk, which
+    /// takes up to 35 seconds.
+    pub settle: Duration,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { bytes: 2 << 30, age: Duration::from_secs(30 * 86_400) }
+        Self {
+            bytes: 2 << 30,
+            age: Duration::from_secs(30 * 86_400),
+            copy: 200 << 20,
+            settle: Duration::from_secs(40),
+        }
     }
 }
 
@@ -206,6 +219,7 @@ impl CheckpointStore {
     ) -> BoxFuture<'a, Result<Preview, FilesError>> {
         let mut way = PendingRestore::of(back);
         self.with(back.workspace, move |open| {
+            open.bounds.copy = u64::MAX;
             let now = open.look()?;
             way.theirs.push((way.from.clone(), tree(now)));
             let plan = open.plan(&now, &way)?;
@@ -270,6 +284,7 @@ struct Open<'a> {
     dir: &'a Path,
     /// Maximum new bytes that one scan may save.
     most: u64,
+    bounds: Bounds,
     _locked: Locked,
 }
 
@@ -300,6 +315,13 @@ impl Store {
         let unknown = self.seen.is_none();
         if unknown {
             self.seen = load_index(&self.dir);
+            // The index is not written with every checkpoint, and may be lost.
+            let newest = pack.roots().iter().max_by_key(|root| root.at);
+            let newest = newest.and_then(|root| hash(&Tree(root.tree.clone())).ok());
+            if let Some(newest) = newest.filter(|newest| pack.has(newest)) {
+                let seen = Seen::of_tree(pack, &newest, self.seen.as_ref(), 0);
+                self.seen = seen.ok().or(self.seen.take());
+            }
         }
         if (replaced || unknown)
             && let Some(seen) = &mut self.seen
@@ -317,6 +339,7 @@ impl Store {
             too_much: &mut self.too_much,
             dir: &self.dir,
             most: bounds.bytes / 4 * 3,
+            bounds,
             _locked: locked,
         })
     }
@@ -325,7 +348,7 @@ impl Store {
 impl Open<'_> {
     /// Saves the current files; the returned state survives a power failure.
     fn look(&mut self) -> io::Result<Hash> {
-        let top = self.look_only()?;
+        let top = self.look_only(&SaveControl::silent(), false)?;
         self.sync()?;
         Ok(top)
     }
@@ -340,13 +363,14 @@ impl Open<'_> {
     }
 
     /// Like `look`, but not yet on disk.
-    fn look_only(&mut self) -> io::Result<Hash> {
+    fn look_only(&mut self, saving: &SaveControl, saves_left: bool) -> io::Result<Hash> {
         let too_much = || io::Error::from(io::ErrorKind::FileTooLarge);
         if self.too_much.is_some_and(|when| when.elapsed() < AGAIN) {
             return Err(too_much());
         }
-        let scan = Scan::new(self.pack, self.root, self.own, self.most);
-        let looked = match scan.look(self.root, self.seen.as_ref()) {
+        let (root, own, most, bounds) = (self.root, self.own, self.most, self.bounds);
+        let scope = Scope { root, own, most, bounds, saves_left };
+        let looked = match Scan::look(self.pack, &scope, self.seen.as_ref(), saving) {
             Ok(looked) => looked,
             Err(error) => {
                 *self.too_much = (error.kind() == io::ErrorKind::FileTooLarge).then(Instant::now);
@@ -365,8 +389,15 @@ impl Open<'_> {
     }
 
     /// Saves the files for a session; the returned state survives a power failure.
-    fn keep(&mut self, session: &SessionId, say: bool) -> io::Result<(Hash, Option<String>)> {
-        let top = self.look_only()?;
+    fn keep(
+        &mut self,
+        session: &SessionId,
+        say: bool,
+        saving: &SaveControl,
+    ) -> io::Result<(Hash, Option<String>)> {
+        // What was left out is saved only between sessions: it is no change of this one.
+        let first = !self.pack.roots().iter().any(|root| root.session == *session);
+        let top = self.look_only(saving, first)?;
         if let Err(error) = self.pack.root(CheckpointRoot {
             at: now(),
             session: session.clone(),
@@ -441,9 +472,20 @@ impl Open<'_> {
             });
             let more = new.len().saturating_sub(5);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let some = some.collect::<Vec<_>>().join(", ");
+            let by_rule = |(path, why): &(&PathBuf, &NameOnly)| {
+                **why == NameOnly::Large && sizes.get(*path).is_some_and(|size| *size <= LARGE)
+            };
+            let rule = match new.iter().any(by_rule) {
+                true => format!(
+                    ". A checkpoint copies at most {} MB of new files and leaves out the largest; \
+                     raise checkpoint_copy_mb to save them",
+                    self.bounds.copy >> 20
+                ),
+                false => String::new(),
+            };
             said.push(format!(
-                "not saved, so changes to these cannot be undone: {}{more}",
-                some.collect::<Vec<_>>().join(", ")
+                "not saved, so changes to these cannot be undone: {some}{more}{rule}"
             ));
         }
         *self.reported = left;
@@ -468,6 +510,7 @@ impl Open<'_> {
     }
 
     fn restore(&mut self, way: &PendingRestore) -> io::Result<Restored> {
+        self.bounds.copy = u64::MAX; // what is restored was saved, and stays so
         let from = hash(&way.from)?;
         let mut plan = self.plan(&from, way)?;
         // First make unreadable files readable again, to see whether anything else about them
@@ -510,7 +553,7 @@ impl Open<'_> {
             }
         }
         // From here on files are changed, whatever else fails.
-        let after = match self.keep(&way.session, false) {
+        let after = match self.keep(&way.session, false, &SaveControl::silent()) {
             Ok((after, _)) => tree(after),
             Err(error) => {
                 notes.push(format!(
@@ -663,12 +706,17 @@ impl Checkpoints for CheckpointStore {
         session: &'a SessionId,
         workspace: &'a str,
         mark: Seq,
+        saving: SaveControl,
     ) -> BoxFuture<'a, Checkpointed> {
-        let session = session.clone();
-        let kept = self.with(workspace, move |open| open.keep(&session, mark > 0));
+        let (session, halt) = (session.clone(), saving.halt.clone());
+        let kept = self.with(workspace, move |open| open.keep(&session, mark > 0, &saving));
         Box::pin(async move {
             match kept.await {
                 Ok((top, note)) => Checkpointed { tree: Some(tree(top)), mark, note },
+                Err(_) if halt.is_cancelled() => {
+                    let note = "saving the files was stopped; the next prompt starts it again";
+                    Checkpointed { tree: None, mark, note: Some(note.into()) }
+                }
                 Err(why) => {
                     let note = Some(format!(
                         "the files could not be saved, so changes from here on cannot be undone: \

@@ -1,19 +1,25 @@
 //! Scans every file of a workspace and saves what is new.
 //!
-//! A file is read only if its size, times, inode or mode changed since the last scan, which is
-//! remembered in the *index* (in memory, and in a file that may be lost). Folders are opened by
-//! descriptor, one inside the other, and no link is followed, so that a link planted during the
-//! scan leads nowhere.
+//! First all folders are listed (`listing.rs`). A file is read only if its size, times, inode or
+//! mode changed since the last scan, which is remembered in the *index* (in memory, and in a file
+//! that may be lost). Folders are opened by descriptor, one inside the other, and no link is
+//! followed, so that a link planted during the scan leads nowhere.
 
+use super::Bounds;
 use super::ignored::Ignored;
+use super::listing::{DEEP, Folder, Lister, Listing, Name, stopped, too_much};
 use super::object::{NameOnly, Node, Reader, broken, encode, encode_attributes};
 use super::pack::{Pack, Put};
+use super::size_rule::{CopyProgress, SizeRule};
+use dunnock_ports::SaveControl;
 use dunnock_proto::Hash;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashSet};
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -21,17 +27,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Larger files are not saved.
 pub(crate) const LARGE: u64 = 50 << 20;
-/// Maximum names in one workspace.
-const MOST: usize = 1_000_000;
-/// Maximum folder depth.
-const DEEP: usize = 200;
 /// File times come from a clock with ticks this long, in nanoseconds.
 const TICK: i64 = 20_000_000;
+/// How many files, and how many bytes of them, are read again because they changed a short time ago.
+const UNSETTLED_FILES: usize = 200;
+const UNSETTLED_BYTES: u64 = 8 << 20;
 
 /// What shows that a file has not changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Known {
-    size: u64,
+pub(crate) struct Known {
+    pub(crate) size: u64,
     modified: i64,
     /// 0 if the file was read so soon after a change that a later one may not show.
     changed: i64,
@@ -55,7 +60,19 @@ impl Stamp {
 }
 
 impl Known {
-    fn stamp(self) -> Stamp {
+    pub(crate) fn of(stat: &Stat) -> Self {
+        Self {
+            size: number(stat.st_size),
+            modified: nanos(stat.st_mtime, stat.st_mtime_nsec),
+            changed: nanos(stat.st_ctime, stat.st_ctime_nsec),
+            inode: stat.st_ino,
+            mode: number(stat.st_mode),
+        }
+    }
+
+    /// What identifies this content, also of a file that is read again because it changed a short
+    /// time ago.
+    pub(crate) fn stamp(self) -> Stamp {
         Stamp { size: self.size, modified: self.modified, inode: self.inode }
     }
 }
@@ -63,37 +80,40 @@ impl Known {
 /// A folder as of the last scan.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
-    entries: Vec<SeenEntry>,
+    pub(crate) entries: Vec<SeenEntry>,
     pub(crate) hash: Option<Hash>,
 }
 
 #[derive(Debug, Clone)]
-struct SeenEntry {
-    name: Box<[u8]>,
-    node: Node,
-    known: Known,
-    below: Option<Box<Seen>>,
+pub(crate) struct SeenEntry {
+    pub(crate) name: Box<[u8]>,
+    pub(crate) node: Node,
+    pub(crate) known: Known,
+    pub(crate) below: Option<Box<Seen>>,
 }
 
 /// The result of a scan.
 pub(crate) struct ScanResult {
     pub(crate) seen: Seen,
-    /// Files that had to be read.
+    /// Files that had to be read and were new.
     pub(crate) read: usize,
 }
 
 pub(crate) struct Scan<'a> {
     pack: &'a mut Pack,
-    ignored: Ignored,
-    /// Our own paths, relative to the root.
-    own: &'a HashSet<PathBuf>,
+    saving: &'a SaveControl,
     /// How large the store may become during this scan.
     most: u64,
+    /// Which files are saved.
+    rule: SizeRule,
     began: i64,
-    device: u64,
+    listing: Listing,
     read: usize,
-    names: usize,
-    path: PathBuf,
+    /// Files that changed after this time may change again without a new time.
+    settled: i64,
+    /// How many of them there are, and their bytes.
+    unsettled: (usize, u64),
+    progress: CopyProgress,
 }
 
 /// Converts a number from the system: modes, devices and times have other types on other systems.
@@ -116,7 +136,7 @@ pub(crate) fn open_root(root: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Whether two names are equal, as this system compares names.
-fn is_named(name: &[u8], known: &[u8]) -> bool {
+pub(crate) fn is_named(name: &[u8], known: &[u8]) -> bool {
     if cfg!(target_os = "linux") { name == known } else { name.eq_ignore_ascii_case(known) }
 }
 
@@ -126,85 +146,102 @@ pub(crate) fn passed_over(name: &[u8]) -> bool {
     fold(b".dunnock") || (name.starts_with(b".dunnock-") && name.ends_with(b".part"))
 }
 
+/// A folder that is opened when a file in it has to be read.
+struct LazyFolder<'a> {
+    above: Option<(&'a LazyFolder<'a>, &'a OsStr)>,
+    dir: OnceCell<OwnedFd>,
+}
+
+impl LazyFolder<'_> {
+    fn open(&self) -> rustix::io::Result<BorrowedFd<'_>> {
+        if self.dir.get().is_none()
+            && let Some((above, name)) = self.above
+        {
+            let _ = self.dir.set(open_folder(above.open()?, name)?);
+        }
+        self.dir.get().map(AsFd::as_fd).ok_or(Errno::NOENT)
+    }
+}
+
+/// Reads a file until it is stopped.
+struct Stoppable<'a> {
+    file: &'a File,
+    saving: &'a SaveControl,
+}
+
+impl Read for Stoppable<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.saving.halt.is_cancelled() {
+            true => Err(io::Error::other("stopped")),
+            false => self.file.read(buffer),
+        }
+    }
+}
+
+/// The folder to scan, and what is left out.
+pub(crate) struct Scope<'a> {
+    pub(crate) root: &'a Path,
+    /// Our own paths, relative to the root.
+    pub(crate) own: &'a HashSet<PathBuf>,
+    /// How many bytes the store may grow by.
+    pub(crate) most: u64,
+    pub(crate) bounds: Bounds,
+    /// Whether files that were left out before are saved if they fit.
+    pub(crate) saves_left: bool,
+}
+
 impl<'a> Scan<'a> {
-    pub(crate) fn new(
+    /// Scans everything below the root.
+    pub(crate) fn look(
         pack: &'a mut Pack,
-        root: &Path,
-        own: &'a HashSet<PathBuf>,
-        most: u64,
-    ) -> Self {
+        scope: &Scope<'_>,
+        before: Option<&Seen>,
+        saving: &'a SaveControl,
+    ) -> io::Result<ScanResult> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let began = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
-        let ignored = Ignored::new(root);
-        let most = pack.size() + most;
-        Self { pack, ignored, own, most, began, device: 0, read: 0, names: 0, path: PathBuf::new() }
+        let dir = open_root(scope.root)?;
+        let lister =
+            Lister { ignored: Ignored::new(scope.root), own: scope.own, halt: &saving.halt };
+        let listing = lister.list(dir.try_clone()?)?;
+        let (rule, bytes) = SizeRule::of(&listing, before, scope);
+        let progress = CopyProgress::new(bytes);
+        let most = pack.size() + scope.most;
+        let settled = began.saturating_sub(number(scope.bounds.settle.as_nanos()));
+        let (read, unsettled) = (0, (0, 0));
+        let mut scan =
+            Self { pack, saving, most, rule, began, listing, read, settled, unsettled, progress };
+        let top = scan.take(0)?;
+        let seen = scan.folder(&LazyFolder { above: None, dir: dir.into() }, top, before)?;
+        Ok(ScanResult { seen, read: scan.read })
     }
 
-    /// Scans everything below `root`.
-    pub(crate) fn look(mut self, root: &Path, before: Option<&Seen>) -> io::Result<ScanResult> {
-        let dir = open_root(root)?;
-        self.device = number(rustix::fs::fstat(&dir)?.st_dev);
-        let seen = self.folder(dir.as_fd(), before, 0)?;
-        Ok(ScanResult { seen, read: self.read })
+    fn take(&mut self, index: usize) -> io::Result<Folder> {
+        let gone = || Err(io::ErrorKind::NotFound.into());
+        self.listing.get_mut(index).map_or_else(gone, |folder| std::mem::replace(folder, gone()))
     }
 
     fn folder(
         &mut self,
-        dir: BorrowedFd<'_>,
+        at: &LazyFolder<'_>,
+        folder: Folder,
         before: Option<&Seen>,
-        depth: usize,
     ) -> io::Result<Seen> {
-        let mut names: Vec<CString> = Vec::new();
-        for entry in Dir::read_from(dir)? {
-            let name = entry?.file_name().to_owned();
-            if !matches!(name.as_bytes(), b"." | b"..") && !passed_over(name.as_bytes()) {
-                names.push(name);
-            }
-        }
-        // Our own files are listed even before they exist, so that their creation is not a change.
-        for own in self.own.iter().filter(|own| own.parent() == Some(&self.path)) {
-            let name = own.file_name().and_then(|name| CString::new(name.as_bytes()).ok());
-            names
-                .extend(name.filter(|name| !passed_over(name.as_bytes()) && !names.contains(name)));
-        }
-        names.sort_unstable();
-        self.names += names.len();
-        self.check_size()?;
-        if names.iter().any(|n| n.as_bytes() == b"CACHEDIR.TAG")
-            && depth > 0
-            && self.ignored.is(&self.path)
-        {
+        self.check()?;
+        if folder.is_cache {
             // The missing hash tells the folder above.
             return Ok(Seen::default());
         }
         let mut old = before.map_or(&[][..], |b| &b.entries).iter().peekable();
-        let mut entries = Vec::with_capacity(names.len());
+        let mut entries = Vec::with_capacity(folder.names.len());
         let mut same = before.is_some_and(|b| b.hash.is_some());
-        for name in names {
-            while old.peek().is_some_and(|o| o.name.as_ref() < name.as_bytes()) {
+        for name in folder.names {
+            while old.peek().is_some_and(|o| o.name < name.name) {
                 old.next();
                 same = false;
             }
-            let was = old.next_if(|o| o.name.as_ref() == name.as_bytes());
-            self.path.push(OsStr::from_bytes(name.as_bytes()));
-            let known = match name.as_bytes() {
-                _ if self.own.contains(&self.path) => Some(NameOnly::Own),
-                name if is_named(name, b".git") => Some(NameOnly::Git),
-                _ => None,
-            };
-            let found = if let Some(why) = known {
-                let node = Node::Left { why, size: 0, changed: 0 };
-                Ok(Some(SeenEntry {
-                    name: name.as_bytes().into(),
-                    node,
-                    known: Known::default(),
-                    below: None,
-                }))
-            } else {
-                self.entry(dir, &name, was, depth)
-            };
-            self.path.pop();
-            let Some(found) = found? else {
+            let was = old.next_if(|o| o.name == name.name);
+            let Some(found) = self.entry(at, name, was)? else {
                 same &= was.is_none();
                 continue;
             };
@@ -216,167 +253,182 @@ impl<'a> Scan<'a> {
             Some(hash) => hash,
             None => self.pack.put(&encode(entries.iter().map(|e| (e.name.as_ref(), &e.node))))?,
         };
-        self.check_size()?;
+        self.check()?;
         Ok(Seen { entries, hash: Some(hash) })
     }
 
-    /// Ends a scan that would save too much.
-    fn check_size(&self) -> io::Result<()> {
-        match self.pack.size() > self.most || self.names > MOST {
-            true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "there is too much to save")),
-            false => Ok(()),
+    /// Ends a scan that is stopped or would save too much.
+    fn check(&self) -> io::Result<()> {
+        if self.saving.halt.is_cancelled() {
+            return Err(stopped());
         }
+        if self.pack.size() > self.most { Err(too_much()) } else { Ok(()) }
     }
 
     /// Scans one name in a folder; `None` if it is gone by now.
     fn entry(
         &mut self,
-        dir: BorrowedFd<'_>,
-        name: &CString,
+        at: &LazyFolder<'_>,
+        listed: Name,
         was: Option<&SeenEntry>,
-        depth: usize,
     ) -> io::Result<Option<SeenEntry>> {
-        let stat = match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => stat,
-            Err(rustix::io::Errno::NOENT) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let known = Known {
-            size: u64::try_from(stat.st_size).unwrap_or(0),
-            modified: nanos(stat.st_mtime, stat.st_mtime_nsec),
-            changed: nanos(stat.st_ctime, stat.st_ctime_nsec),
-            inode: stat.st_ino,
-            mode: number(stat.st_mode),
-        };
-        let made = |node: Node, known: Known, below: Option<Box<Seen>>| {
-            Ok(Some(SeenEntry { name: name.as_bytes().into(), node, known, below }))
-        };
-        let left = |why: NameOnly| Node::Left { why, size: known.size, changed: known.modified };
-        let kind = FileType::from_raw_mode(stat.st_mode);
-        if let Some(was) = was.filter(|w| w.known == known && kind != FileType::Directory) {
-            return made(was.node.clone(), known, None);
-        }
-        match kind {
-            FileType::Directory => self.below(dir, name, was, &stat, depth),
-            FileType::Symlink => {
-                let target = match rustix::fs::readlinkat(dir, name, Vec::new()) {
-                    Ok(target) => target.into_bytes(),
-                    Err(_) => return Ok(None),
-                };
-                let changed = if known.changed > self.began - TICK { 0 } else { known.changed };
-                made(Node::Link { target }, Known { changed, ..known }, None)
+        let Name { name, mut known, kind, left, folder, .. } = listed;
+        let only_named = |why| Node::Left { why, size: 0, changed: 0 };
+        let large = Node::Left { why: NameOnly::Large, size: known.size, changed: known.modified };
+        let mut below = None;
+        let node = match (left, folder, kind) {
+            (Some(why), ..) => {
+                known = Known::default();
+                Some(only_named(why))
             }
-            FileType::RegularFile if known.size > LARGE => made(left(NameOnly::Large), known, None),
-            FileType::RegularFile => match self.file(dir, name, known)? {
-                Some((node, known)) => made(node, known, None),
-                None => Ok(None),
-            },
-            _ => made(Node::Left { why: NameOnly::Special, size: 0, changed: 0 }, known, None),
-        }
+            (None, Some(index), _) => {
+                let inner = LazyFolder {
+                    above: Some((at, OsStr::from_bytes(&name))),
+                    dir: OnceCell::new(),
+                };
+                let mode = known.mode & 0o7777;
+                known = Known::default();
+                match self.below(&inner, index, was.and_then(|was| was.below.as_deref()), mode)? {
+                    Some((node, seen)) => {
+                        below = seen;
+                        Some(node)
+                    }
+                    None => None,
+                }
+            }
+            (None, None, FileType::RegularFile) if self.rule.leaves_out(known, was) => Some(large),
+            (None, None, _)
+                if was.is_some_and(|was| was.known == known && !self.rule.saves(was)) =>
+            {
+                was.map(|was| was.node.clone())
+            }
+            (None, None, FileType::Symlink) => {
+                let target = at.open().and_then(|dir| {
+                    rustix::fs::readlinkat(dir, OsStr::from_bytes(&name), Vec::new())
+                });
+                if known.changed > self.began - TICK {
+                    known.changed = 0;
+                }
+                match target {
+                    Ok(target) => Some(Node::Link { target: target.into_bytes() }),
+                    Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::INVAL) => None,
+                    Err(Errno::ACCESS | Errno::PERM) => {
+                        known = Known::default();
+                        Some(only_named(NameOnly::Unreadable))
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            (None, None, FileType::RegularFile) => {
+                let node = self.file(at, &name, &mut known)?;
+                self.read += usize::from(was.map(|was| &was.node) != node.as_ref());
+                node
+            }
+            (None, None, _) => Some(only_named(NameOnly::Special)),
+        };
+        Ok(node.map(|node| SeenEntry { name, node, known, below }))
     }
 
+    /// Scans a folder in a folder; `None` if it is gone by now.
     fn below(
         &mut self,
-        dir: BorrowedFd<'_>,
-        name: &CString,
-        was: Option<&SeenEntry>,
-        stat: &Stat,
-        depth: usize,
-    ) -> io::Result<Option<SeenEntry>> {
-        let text = OsStr::from_bytes(name.as_bytes());
-        let made = |node, below| {
-            Ok(Some(SeenEntry {
-                name: name.as_bytes().into(),
-                node,
-                known: Known::default(),
-                below,
-            }))
+        at: &LazyFolder<'_>,
+        index: usize,
+        before: Option<&Seen>,
+        mode: u32,
+    ) -> io::Result<Option<(Node, Option<Box<Seen>>)>> {
+        let left = |why| Ok(Some((Node::Left { why, size: 0, changed: 0 }, None)));
+        let mut folder = match self.take(index) {
+            Ok(folder) => folder,
+            Err(error) => {
+                return match Errno::from_io_error(&error) {
+                    Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+                    // Also one that can be listed but not entered.
+                    Some(Errno::ACCESS | Errno::PERM) => left(NameOnly::Unreadable),
+                    _ => Err(error),
+                };
+            }
         };
-        let left = |why| Node::Left { why, size: 0, changed: 0 };
-        if number::<_, u64>(stat.st_dev) != self.device {
-            return made(left(NameOnly::Elsewhere), None);
-        }
-        if depth >= DEEP {
-            return made(left(NameOnly::Deep), None);
-        }
-        if self.ignored.build_like(text) && self.ignored.is(&self.path) {
-            return made(left(NameOnly::Build), None);
-        }
-        let inner = match open_folder(dir, text) {
-            Ok(inner) => inner,
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => {
-                return Ok(None);
-            }
-            Err(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) => {
-                return made(left(NameOnly::Unreadable), None);
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let seen = match self.folder(inner.as_fd(), was.and_then(|w| w.below.as_deref()), depth + 1)
-        {
-            // A folder that can be listed but not entered.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return made(left(NameOnly::Unreadable), None);
-            }
-            seen => seen?,
-        };
-        match seen.hash {
-            Some(hash) => {
-                let attributes = self.attributes(&inner)?;
-                let mode = number::<_, u32>(stat.st_mode) & 0o7777;
-                made(Node::Folder { mode, hash, attributes }, Some(Box::new(seen)))
-            }
-            None => made(left(NameOnly::Build), None),
-        }
+        let attributes = std::mem::take(&mut folder.attributes);
+        let seen = self.folder(at, folder, before)?;
+        let Some(hash) = seen.hash else { return left(NameOnly::Build) };
+        let attributes = self.attributes(&attributes)?;
+        Ok(Some((Node::Folder { mode, hash, attributes }, Some(Box::new(seen)))))
     }
 
     /// Reads a file that is new or changed. `None` if it is gone, or no longer a file.
     fn file(
         &mut self,
-        dir: BorrowedFd<'_>,
-        name: &CString,
-        mut known: Known,
-    ) -> io::Result<Option<(Node, Known)>> {
+        at: &LazyFolder<'_>,
+        name: &[u8],
+        known: &mut Known,
+    ) -> io::Result<Option<Node>> {
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let left = |why: NameOnly| Node::Left { why, size: known.size, changed: known.modified };
-        let file: File =
-            match crate::root::patient(|| rustix::fs::openat(dir, name, flags, Mode::empty())) {
-                Ok(file) => file.into(),
-                Err(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) => {
-                    return Ok(Some((left(NameOnly::Unreadable), known)));
-                }
-                Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP) => return Ok(None),
-                Err(error) => return Err(error.into()),
-            };
+        let (size, changed) = (known.size, known.modified);
+        let left = |why: NameOnly| Ok(Some(Node::Left { why, size, changed }));
+        let opened = crate::root::patient(|| {
+            rustix::fs::openat(at.open()?, OsStr::from_bytes(name), flags, Mode::empty())
+        });
+        let file: File = match opened {
+            Ok(file) => file.into(),
+            Err(Errno::ACCESS | Errno::PERM) => {
+                // It may be the folder, whose mode does not change the times of the file.
+                *known = Known::default();
+                return left(NameOnly::Unreadable);
+            }
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
         if !file.metadata()?.is_file() {
             return Ok(None);
         }
-        self.read += 1;
-        let put = self.pack.put_from(&mut &file, known.size, LARGE)?;
-        self.check_size()?;
+        let mut reader = Stoppable { file: &file, saving: self.saving };
+        let put = self.pack.put_from(&mut reader, size, LARGE)?;
+        self.check()?;
+        self.progress.add(size, self.saving);
         let (hash, size) = match put {
             Put::Kept(hash, size) => (hash, size),
-            Put::TooMuch => return Ok(Some((left(NameOnly::Large), Known::default()))),
-            Put::Unreadable => return Ok(Some((left(NameOnly::Unreadable), Known::default()))),
+            Put::TooMuch => {
+                *known = Known::default();
+                return left(NameOnly::Large);
+            }
+            Put::Unreadable => {
+                *known = Known::default();
+                return left(NameOnly::Unreadable);
+            }
         };
-        let attributes = self.attributes(&file)?;
+        let attributes = self.attributes(&user_attributes(&file))?;
         let after = rustix::fs::fstat(&file)?;
         let linked = after.st_nlink > 1;
         let changed = nanos(after.st_ctime, after.st_ctime_nsec);
         // It changed while it was read, or so recently that the next change may have the same time:
         // read it again next time.
-        if changed != known.changed || size != known.size || changed > self.began - TICK {
+        if changed != known.changed
+            || size != known.size
+            || after.st_ino != known.inode
+            || changed > self.began - TICK
+            || self.is_unsettled(changed, size)
+        {
             known.changed = 0;
         }
         let mode = known.mode & 0o7777;
-        Ok(Some((Node::File { mode, size, hash, attributes, linked }, known)))
+        Ok(Some(Node::File { mode, size, hash, attributes, linked }))
     }
 
-    /// Saves the extended attributes of a file or folder that belong to its user.
-    fn attributes(&mut self, file: impl AsFd) -> io::Result<Option<Hash>> {
-        let all = user_attributes(file);
-        if all.is_empty() { Ok(None) } else { self.pack.put(&encode_attributes(&all)).map(Some) }
+    /// Whether a file that changed at this time may change again without a new time.
+    fn is_unsettled(&mut self, changed: i64, size: u64) -> bool {
+        let (files, bytes) = self.unsettled;
+        if changed <= self.settled || files >= UNSETTLED_FILES || bytes + size > UNSETTLED_BYTES {
+            return false;
+        }
+        self.unsettled = (files + 1, bytes + size);
+        true
+    }
+
+    /// Saves the extended attributes of a file or folder.
+    fn attributes(&mut self, all: &BTreeMap<Vec<u8>, Vec<u8>>) -> io::Result<Option<Hash>> {
+        if all.is_empty() { Ok(None) } else { self.pack.put(&encode_attributes(all)).map(Some) }
     }
 }
 
@@ -426,11 +478,46 @@ impl Seen {
             .get(self.entries.binary_search_by(|e| e.name.as_ref().cmp(first)).ok()?)?;
         match parts.as_path() {
             rest if rest.as_os_str().is_empty() => match entry.node {
-                Node::File { .. } | Node::Link { .. } => Some(entry.known.stamp()),
+                Node::File { .. } | Node::Link { .. } | Node::Left { why: NameOnly::Large, .. } => {
+                    Some(entry.known.stamp())
+                }
                 Node::Folder { .. } | Node::Left { .. } => None,
             },
             rest => entry.below.as_ref()?.stamp(rest),
         }
+    }
+
+    /// The state of a checkpoint. An older index says what is known about files that did not change
+    /// since.
+    pub(crate) fn of_tree(
+        pack: &mut Pack,
+        top: &Hash,
+        index: Option<&Self>,
+        depth: usize,
+    ) -> io::Result<Self> {
+        if depth > DEEP + 1 {
+            return Err(broken());
+        }
+        if let Some(index) = index.filter(|index| index.hash == Some(*top)) {
+            return Ok(index.clone());
+        }
+        let old = index.map_or(&[][..], |index| &index.entries);
+        let mut entries = Vec::new();
+        for entry in super::object::decode(&pack.get(top)?)? {
+            let (name, node): (Box<[u8]>, Node) = (entry.name.into(), entry.node);
+            let old =
+                old.binary_search_by(|old| old.name.cmp(&name)).ok().and_then(|at| old.get(at));
+            let below = match &node {
+                Node::Folder { hash, .. } => {
+                    let old = old.and_then(|old| old.below.as_deref());
+                    Some(Box::new(Self::of_tree(pack, hash, old, depth + 1)?))
+                }
+                Node::File { .. } | Node::Link { .. } | Node::Left { .. } => None,
+            };
+            let known = old.filter(|old| old.node == node).map(|old| old.known);
+            entries.push(SeenEntry { name, node, known: known.unwrap_or_default(), below });
+        }
+        Ok(Self { entries, hash: Some(*top) })
     }
 
     /// The number of files.

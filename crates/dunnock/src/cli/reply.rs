@@ -10,6 +10,7 @@ use crate::view::exit::usage;
 use crate::view::output;
 use crate::view::plain::{MOST_SHOWN, ways_on};
 use crate::{ask_terminal, compose};
+use dunnock_core::policy::covers;
 use dunnock_core::{Question, Stage};
 use dunnock_engine::{Submitted, submit_offline};
 use dunnock_proto::{
@@ -175,7 +176,14 @@ pub(crate) async fn approve(
             Say::Yes => (Answer::Yes, None, "approved"),
             Say::Always { all_projects } => {
                 let rule = ask_terminal::rule(&question).map_err(usage)?;
-                let project = s.workspace.as_deref().map(Path::new).filter(|_| !all_projects);
+                let workspace = s.workspace.as_deref().map(Path::new);
+                let project = match (all_projects, workspace) {
+                    (true, _) => None,
+                    (false, Some(workspace)) => Some(workspace),
+                    (false, None) => {
+                        return Err(usage("the session has no folder; use --all-projects"));
+                    }
+                };
                 rules::always(&rule, project)?;
                 (Answer::Always { rule }, None, "approved")
             }
@@ -189,6 +197,14 @@ pub(crate) async fn approve(
             _ => {}
         }
         leave(&at, &question, answer, note).await?;
+        let call = question.kind.approval().and_then(|asked| s.call(asked.call));
+        let ruled = call.is_some_and(|call| s.grants.iter().any(|rule| covers(rule, call)));
+        if ruled && matches!(say, Say::No(_)) {
+            output::note(
+                "the rule that allows this command stays; \"dunnock rules\" lists your rules and \
+                 removes them",
+            );
+        }
     }
     on(at, go).await
 }

@@ -145,6 +145,8 @@ settings! {
         "whether to save the folder's files before and after each change, for undo and rewind";
     checkpoint_mb: u64 = Kind::Count(1, 1_000_000), Some("2048"), Untrusted::No,
         "MB of checkpoints to keep, for all folders together; the oldest are deleted first";
+    checkpoint_copy_mb: u64 = Kind::Count(1, 1_000_000), Some("200"), Untrusted::No,
+        "MB of new files that a checkpoint copies at once; if there are more, the largest are left out";
     checkpoint_days: u64 = Kind::Count(1, 36_500), Some("30"), Untrusted::No,
         "days to keep checkpoints";
     planner: bool = Kind::Choice(bool::NAMES), Some("off"), Untrusted::No,
