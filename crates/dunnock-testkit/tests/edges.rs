@@ -189,9 +189,10 @@ async fn a_client_that_is_interrupted_while_it_takes_over_takes_over_once() {
         let mut second = Connection::open(ports.clone(), session.clone(), 0).await.unwrap();
         assert!(second.handle().is_none());
         first.close().await;
-        let slice = Duration::from_micros(100 * (1 + n % 10));
-        let taken = tokio::time::timeout(Duration::from_secs(10), async {
+        let mut slice = Duration::from_micros(100 * (1 + n % 10));
+        let taken = tokio::time::timeout(Duration::from_secs(30), async {
             while second.handle().is_none() {
+                slice += Duration::from_micros(10); // so that a busy machine gets there, too
                 let _ = tokio::time::timeout(slice, second.next()).await;
                 // Nothing that the takeover holds may wait for the client to ask again.
                 ports.store.list(None, 10).await.unwrap();

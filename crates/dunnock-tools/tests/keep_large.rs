@@ -143,6 +143,9 @@ async fn the_first_copy_says_how_far_it_is_and_can_be_stopped() {
     let root = world.root();
     let mut noise = blake3::Hasher::new().finalize_xof();
     let mut bytes = vec![0; 1 << 20];
+    for n in 0..5 {
+        sparse(&root.join(format!("data{n}")), 40 << 20);
+    }
     for n in 0..100 {
         noise.fill(&mut bytes);
         std::fs::write(root.join(format!("noise{n}")), &bytes).unwrap();

@@ -42,6 +42,12 @@ pub fn note(text: &str) -> Line {
     Line::of(&format!(" {text}"), Tone::Quiet)
 }
 
+/// A text about the session itself, in as many lines as it needs.
+#[must_use]
+pub fn notes(text: Option<&str>, indent: &str, columns: usize) -> Vec<Line> {
+    text.map_or_else(Vec::new, |text| Line::of(text, Tone::Quiet).wrap(columns, indent, indent))
+}
+
 /// The name of a mode.
 #[must_use]
 pub fn mode(mode: dunnock_proto::Mode) -> &'static str {

@@ -4,7 +4,7 @@
 
 use crate::calls;
 use crate::effort::SentEffort;
-use crate::lines::{indented, note, said_by_person, thoughts};
+use crate::lines::{indented, note, notes, said_by_person, thoughts};
 use crate::markdown::render;
 use crate::pager::PastCall;
 use crate::stream::Stream;
@@ -434,14 +434,10 @@ impl Session {
                 self.ended(&e.reason, e.proof, at, columns, out);
                 return Some(SessionChange::Ended);
             }
-            Event::Checkpointed(e) => out.extend(e.note.iter().map(|text| note(text))),
+            Event::Checkpointed(e) => out.extend(notes(e.note.as_deref(), " ", columns)),
             Event::Rewound(e) => {
                 out.push(note("rewound"));
-                out.extend(
-                    e.note
-                        .iter()
-                        .flat_map(|text| Line::of(text, Tone::Quiet).wrap(columns, "   ", "   ")),
-                );
+                out.extend(notes(e.note.as_deref(), "   ", columns));
             }
             Event::RewindFailed(e) => {
                 out.push(Line::of(&format!(" could not rewind: {}", e.error), Tone::Bad))

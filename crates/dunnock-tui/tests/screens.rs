@@ -553,6 +553,12 @@ const SCENES: &[Scene] = &[
     ("picker_of_modes", || {
         Tape::new(80, 24).welcome().type_in("/approvals").key(KeyCode::Enter).screen()
     }),
+    ("files_that_are_not_saved_narrow", || {
+        let mut t = Tape::new(60, 20);
+        t.begun(config()).fact(Prompted { text: "go".into(), images: Vec::new() }).step(1);
+        let note = "saving the files was stopped; the next prompt starts it again".to_owned();
+        t.fact(Checkpointed { tree: None, mark: 1, note: Some(note) }).screen()
+    }),
     ("picker_of_efforts", || {
         let mut t = Tape::new(80, 24);
         t.begun(config()).fact(PreambleSet { preamble: thinking() });

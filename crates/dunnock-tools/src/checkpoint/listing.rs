@@ -3,9 +3,9 @@
 //! That is most of the work of a scan in which nothing changed. No file is opened here, and no link
 //! is followed.
 
+use super::file_facts::{Known, is_named, number, open_folder, passed_over, user_attributes};
 use super::ignored::Ignored;
-use super::object::NameOnly;
-use super::scan::{Known, is_named, number, open_folder, passed_over, user_attributes};
+use super::object::{DEEP, NameOnly};
 use dunnock_ports::CancellationToken;
 use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
@@ -20,8 +20,6 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// Maximum names in one workspace.
 const MOST: usize = 1_000_000;
-/// Maximum folder depth.
-pub(crate) const DEEP: usize = 200;
 /// More folders than this are listed by several threads.
 const FEW: usize = 64;
 /// Maximum threads.

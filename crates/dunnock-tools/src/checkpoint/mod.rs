@@ -8,12 +8,14 @@
 mod collect;
 mod diff;
 mod export;
+mod file_facts;
 mod ignored;
 mod listing;
 mod object;
 mod pack;
 mod restore;
 mod scan;
+mod seen;
 mod size_rule;
 
 use crate::diff_view::{DiffView, Preview};
@@ -27,7 +29,9 @@ use dunnock_proto::{Checkpointed, Hash, Seq, SessionId, Tree};
 use object::{NameOnly, Node, Reader};
 use pack::{CheckpointRoot, Locked, Pack};
 use restore::Plan;
-use scan::{LARGE, Scan, Scope, Seen};
+use scan::{Scan, Scope};
+use seen::Seen;
+use size_rule::{CopyLimit, LARGE};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -368,8 +372,9 @@ impl Open<'_> {
         if self.too_much.is_some_and(|when| when.elapsed() < AGAIN) {
             return Err(too_much());
         }
-        let (root, own, most, bounds) = (self.root, self.own, self.most, self.bounds);
-        let scope = Scope { root, own, most, bounds, saves_left };
+        let (root, own, most) = (self.root, self.own, self.most);
+        let limit = CopyLimit { most: self.bounds.copy.min(most), saves_left };
+        let scope = Scope { root, own, most, limit, settle: self.bounds.settle };
         let looked = match Scan::look(self.pack, &scope, self.seen.as_ref(), saving) {
             Ok(looked) => looked,
             Err(error) => {

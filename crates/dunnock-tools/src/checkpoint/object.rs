@@ -7,6 +7,9 @@
 use dunnock_proto::Hash;
 use std::io;
 
+/// Maximum folder depth.
+pub(crate) const DEEP: usize = 200;
+
 /// Why only the name of something is saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameOnly {

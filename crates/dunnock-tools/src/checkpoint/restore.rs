@@ -5,9 +5,9 @@
 //! Invariant: nothing is written through a link; folders are opened one inside the other.
 
 use super::diff::{Changes, NodeChange};
+use super::file_facts::{Stamp, number, open_root, user_attributes};
 use super::object::{NameOnly, Node, are_same, decode_attributes};
 use super::pack::Pack;
-use super::scan::{Stamp, number, open_root, user_attributes};
 use dunnock_core::failpoint;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use std::collections::BTreeMap;

@@ -5,15 +5,16 @@
 //! that may be lost). Folders are opened by descriptor, one inside the other, and no link is
 //! followed, so that a link planted during the scan leads nowhere.
 
-use super::Bounds;
+use super::file_facts::{Known, nanos, number, open_folder, open_root, user_attributes};
 use super::ignored::Ignored;
-use super::listing::{DEEP, Folder, Lister, Listing, Name, stopped, too_much};
-use super::object::{NameOnly, Node, Reader, broken, encode, encode_attributes};
+use super::listing::{Folder, Lister, Listing, Name, stopped, too_much};
+use super::object::{NameOnly, Node, encode, encode_attributes};
 use super::pack::{Pack, Put};
-use super::size_rule::{CopyProgress, SizeRule};
+use super::seen::{Seen, SeenEntry};
+use super::size_rule::{CopyLimit, CopyProgress, LARGE, SizeRule};
 use dunnock_ports::SaveControl;
 use dunnock_proto::Hash;
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashSet};
@@ -23,74 +24,13 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Larger files are not saved.
-pub(crate) const LARGE: u64 = 50 << 20;
 /// File times come from a clock with ticks this long, in nanoseconds.
 const TICK: i64 = 20_000_000;
 /// How many files, and how many bytes of them, are read again because they changed a short time ago.
 const UNSETTLED_FILES: usize = 200;
 const UNSETTLED_BYTES: u64 = 8 << 20;
-
-/// What shows that a file has not changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Known {
-    pub(crate) size: u64,
-    modified: i64,
-    /// 0 if the file was read so soon after a change that a later one may not show.
-    changed: i64,
-    inode: u64,
-    mode: u32,
-}
-
-/// What changes when a file is saved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    size: u64,
-    modified: i64,
-    inode: u64,
-}
-
-impl Stamp {
-    pub(crate) fn of(stat: &Stat) -> Self {
-        let modified = nanos(stat.st_mtime, stat.st_mtime_nsec);
-        Self { size: number(stat.st_size), modified, inode: stat.st_ino }
-    }
-}
-
-impl Known {
-    pub(crate) fn of(stat: &Stat) -> Self {
-        Self {
-            size: number(stat.st_size),
-            modified: nanos(stat.st_mtime, stat.st_mtime_nsec),
-            changed: nanos(stat.st_ctime, stat.st_ctime_nsec),
-            inode: stat.st_ino,
-            mode: number(stat.st_mode),
-        }
-    }
-
-    /// What identifies this content, also of a file that is read again because it changed a short
-    /// time ago.
-    pub(crate) fn stamp(self) -> Stamp {
-        Stamp { size: self.size, modified: self.modified, inode: self.inode }
-    }
-}
-
-/// A folder as of the last scan.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Seen {
-    pub(crate) entries: Vec<SeenEntry>,
-    pub(crate) hash: Option<Hash>,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct SeenEntry {
-    pub(crate) name: Box<[u8]>,
-    pub(crate) node: Node,
-    pub(crate) known: Known,
-    pub(crate) below: Option<Box<Seen>>,
-}
 
 /// The result of a scan.
 pub(crate) struct ScanResult {
@@ -114,36 +54,6 @@ pub(crate) struct Scan<'a> {
     /// How many of them there are, and their bytes.
     unsettled: (usize, u64),
     progress: CopyProgress,
-}
-
-/// Converts a number from the system: modes, devices and times have other types on other systems.
-pub(crate) fn number<A: TryInto<B>, B: Default>(theirs: A) -> B {
-    theirs.try_into().unwrap_or_default()
-}
-
-fn nanos(seconds: i64, nanos: impl TryInto<i64>) -> i64 {
-    seconds.saturating_mul(1_000_000_000).saturating_add(number(nanos))
-}
-
-pub(crate) fn open_folder(at: impl AsFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(at, name, flags, Mode::empty())
-}
-
-pub(crate) fn open_root(root: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(root, flags, Mode::empty())?)
-}
-
-/// Whether two names are equal, as this system compares names.
-pub(crate) fn is_named(name: &[u8], known: &[u8]) -> bool {
-    if cfg!(target_os = "linux") { name == known } else { name.eq_ignore_ascii_case(known) }
-}
-
-/// Whether a name is Dunnock's own and never even listed.
-pub(crate) fn passed_over(name: &[u8]) -> bool {
-    let fold = |known: &[u8]| is_named(name, known);
-    fold(b".dunnock") || (name.starts_with(b".dunnock-") && name.ends_with(b".part"))
 }
 
 /// A folder that is opened when a file in it has to be read.
@@ -185,9 +95,10 @@ pub(crate) struct Scope<'a> {
     pub(crate) own: &'a HashSet<PathBuf>,
     /// How many bytes the store may grow by.
     pub(crate) most: u64,
-    pub(crate) bounds: Bounds,
-    /// Whether files that were left out before are saved if they fit.
-    pub(crate) saves_left: bool,
+    /// Which new files are copied.
+    pub(crate) limit: CopyLimit,
+    /// Files that changed within this time are read again.
+    pub(crate) settle: Duration,
 }
 
 impl<'a> Scan<'a> {
@@ -204,10 +115,10 @@ impl<'a> Scan<'a> {
         let lister =
             Lister { ignored: Ignored::new(scope.root), own: scope.own, halt: &saving.halt };
         let listing = lister.list(dir.try_clone()?)?;
-        let (rule, bytes) = SizeRule::of(&listing, before, scope);
+        let (rule, bytes) = SizeRule::of(&listing, before, scope.limit);
         let progress = CopyProgress::new(bytes);
         let most = pack.size() + scope.most;
-        let settled = began.saturating_sub(number(scope.bounds.settle.as_nanos()));
+        let settled = began.saturating_sub(number(scope.settle.as_nanos()));
         let (read, unsettled) = (0, (0, 0));
         let mut scan =
             Self { pack, saving, most, rule, began, listing, read, settled, unsettled, progress };
@@ -429,179 +340,5 @@ impl<'a> Scan<'a> {
     /// Saves the extended attributes of a file or folder.
     fn attributes(&mut self, all: &BTreeMap<Vec<u8>, Vec<u8>>) -> io::Result<Option<Hash>> {
         if all.is_empty() { Ok(None) } else { self.pack.put(&encode_attributes(all)).map(Some) }
-    }
-}
-
-/// The extended attributes that belong to the user, `user.*`. What cannot be read does not exist.
-#[cfg(target_os = "linux")]
-pub(crate) fn user_attributes(file: impl AsFd) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let file = file.as_fd();
-    let names = filled(|buffer| rustix::fs::flistxattr(file, buffer)).unwrap_or_default();
-    let names = names.split(|byte| *byte == 0).filter(|name| name.starts_with(b"user."));
-    names
-        .filter_map(|name| {
-            let value = filled(|buffer| rustix::fs::fgetxattr(file, name, buffer))?;
-            Some((name.to_vec(), value))
-        })
-        .collect()
-}
-
-/// What a call writes into a buffer that is large enough; the kernel's own limit is 64 KB.
-#[cfg(target_os = "linux")]
-fn filled(read: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> Option<Vec<u8>> {
-    for size in [256, 64 << 10] {
-        let mut buffer = vec![0; size];
-        match read(&mut buffer) {
-            Ok(length) => {
-                buffer.truncate(length);
-                return Some(buffer);
-            }
-            Err(rustix::io::Errno::RANGE) => {}
-            Err(_) => return None,
-        }
-    }
-    None
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn user_attributes(_: impl AsFd) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    BTreeMap::new()
-}
-
-impl Seen {
-    /// Identifies a file as it was in this scan.
-    pub(crate) fn stamp(&self, path: &Path) -> Option<Stamp> {
-        let mut parts = path.components();
-        let first = parts.next()?.as_os_str().as_bytes();
-        let entry = self
-            .entries
-            .get(self.entries.binary_search_by(|e| e.name.as_ref().cmp(first)).ok()?)?;
-        match parts.as_path() {
-            rest if rest.as_os_str().is_empty() => match entry.node {
-                Node::File { .. } | Node::Link { .. } | Node::Left { why: NameOnly::Large, .. } => {
-                    Some(entry.known.stamp())
-                }
-                Node::Folder { .. } | Node::Left { .. } => None,
-            },
-            rest => entry.below.as_ref()?.stamp(rest),
-        }
-    }
-
-    /// The state of a checkpoint. An older index says what is known about files that did not change
-    /// since.
-    pub(crate) fn of_tree(
-        pack: &mut Pack,
-        top: &Hash,
-        index: Option<&Self>,
-        depth: usize,
-    ) -> io::Result<Self> {
-        if depth > DEEP + 1 {
-            return Err(broken());
-        }
-        if let Some(index) = index.filter(|index| index.hash == Some(*top)) {
-            return Ok(index.clone());
-        }
-        let old = index.map_or(&[][..], |index| &index.entries);
-        let mut entries = Vec::new();
-        for entry in super::object::decode(&pack.get(top)?)? {
-            let (name, node): (Box<[u8]>, Node) = (entry.name.into(), entry.node);
-            let old =
-                old.binary_search_by(|old| old.name.cmp(&name)).ok().and_then(|at| old.get(at));
-            let below = match &node {
-                Node::Folder { hash, .. } => {
-                    let old = old.and_then(|old| old.below.as_deref());
-                    Some(Box::new(Self::of_tree(pack, hash, old, depth + 1)?))
-                }
-                Node::File { .. } | Node::Link { .. } | Node::Left { .. } => None,
-            };
-            let known = old.filter(|old| old.node == node).map(|old| old.known);
-            entries.push(SeenEntry { name, node, known: known.unwrap_or_default(), below });
-        }
-        Ok(Self { entries, hash: Some(*top) })
-    }
-
-    /// The number of files.
-    pub(crate) fn files(&self) -> usize {
-        self.entries.iter().map(|e| e.below.as_ref().map_or(1, |b| b.files())).sum()
-    }
-
-    /// Called when contents may have been collected: files whose content is no longer stored are
-    /// read again.
-    pub(crate) fn trust(&mut self, pack: &Pack) {
-        if self.hash.is_some_and(|hash| !pack.has(&hash)) {
-            self.hash = None;
-        }
-        for entry in &mut self.entries {
-            if let Node::File { hash, attributes, .. } = &entry.node
-                && (!pack.has(hash) || attributes.is_some_and(|hash| !pack.has(&hash)))
-            {
-                entry.known = Known::default();
-            }
-            if let Some(below) = &mut entry.below {
-                below.trust(pack);
-            }
-        }
-    }
-
-    /// Calls `each` for everything that exists but is not saved.
-    pub(crate) fn left(&self, path: &mut PathBuf, each: &mut dyn FnMut(&Path, NameOnly, u64)) {
-        for entry in &self.entries {
-            path.push(OsStr::from_bytes(&entry.name));
-            match (&entry.node, &entry.below) {
-                (Node::Left { why, size, .. }, _) => each(path, *why, *size),
-                (_, Some(below)) => below.left(path, each),
-                (Node::File { .. } | Node::Folder { .. } | Node::Link { .. }, None) => {}
-            }
-            path.pop();
-        }
-    }
-
-    /// Encodes the index for the file that outlives the process.
-    pub(crate) fn save(&self, out: &mut Vec<u8>) {
-        let count = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
-        out.extend_from_slice(&count.to_le_bytes());
-        out.extend_from_slice(&self.hash.unwrap_or(Hash::ZERO).0);
-        let listed = encode(self.entries.iter().map(|e| (e.name.as_ref(), &e.node)));
-        out.extend_from_slice(&u32::try_from(listed.len()).unwrap_or(u32::MAX).to_le_bytes());
-        out.extend_from_slice(&listed);
-        for entry in &self.entries {
-            let k = entry.known;
-            out.extend_from_slice(&k.size.to_le_bytes());
-            out.extend_from_slice(&k.modified.to_le_bytes());
-            out.extend_from_slice(&k.changed.to_le_bytes());
-            out.extend_from_slice(&k.inode.to_le_bytes());
-            out.extend_from_slice(&k.mode.to_le_bytes());
-            if let Some(below) = &entry.below {
-                below.save(out);
-            }
-        }
-    }
-
-    pub(crate) fn load(reader: &mut Reader<'_>, depth: usize) -> io::Result<Self> {
-        if depth > DEEP + 1 {
-            return Err(broken());
-        }
-        let count = reader.u32()?;
-        let hash = reader.hash()?;
-        let listed = super::object::decode(reader.text()?)?;
-        if listed.len() != usize::try_from(count).unwrap_or(usize::MAX) {
-            return Err(broken());
-        }
-        let mut entries = Vec::with_capacity(listed.len());
-        for entry in listed {
-            let known = Known {
-                size: reader.u64()?,
-                modified: reader.i64()?,
-                changed: reader.i64()?,
-                inode: reader.u64()?,
-                mode: reader.u32()?,
-            };
-            let below = match entry.node {
-                Node::Folder { .. } => Some(Box::new(Self::load(reader, depth + 1)?)),
-                Node::File { .. } | Node::Link { .. } | Node::Left { .. } => None,
-            };
-            entries.push(SeenEntry { name: entry.name.into(), node: entry.node, known, below });
-        }
-        Ok(Self { entries, hash: Some(hash) })
     }
 }

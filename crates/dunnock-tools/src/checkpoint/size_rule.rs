@@ -5,19 +5,31 @@
 //! left out stays out, so that a change to it does not cost a copy with every step, until a session
 //! begins when all that was left out fits. A file that was saved once stays saved.
 
+use super::file_facts::Known;
 use super::listing::Listing;
 use super::object::{NameOnly, Node};
-use super::scan::{Known, LARGE, Scope, Seen, SeenEntry};
+use super::seen::{Seen, SeenEntry};
 use dunnock_ports::SaveControl;
 use dunnock_proto::Delta;
 use rustix::fs::FileType;
 use std::time::{Duration, Instant};
 
+/// Larger files are not saved.
+pub(crate) const LARGE: u64 = 50 << 20;
 /// Files up to this size are always saved.
 const SMALL: u64 = 1 << 20;
 /// How often progress is reported, and from how many bytes on.
 const OFTEN: Duration = Duration::from_secs(1);
 const MUCH: u64 = 16 << 20;
+
+/// Which new files a scan may copy.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CopyLimit {
+    /// Maximum bytes, if the largest files can be left out.
+    pub(crate) most: u64,
+    /// Whether files that were left out before are saved if they fit.
+    pub(crate) saves_left: bool,
+}
 
 pub(crate) struct SizeRule {
     /// Larger files are not saved if they are new or changed.
@@ -37,9 +49,9 @@ fn was_saved(was: &SeenEntry) -> bool {
 
 impl SizeRule {
     /// Also returns how many bytes will be read.
-    pub(crate) fn of(listing: &Listing, before: Option<&Seen>, scope: &Scope<'_>) -> (Self, u64) {
-        let most = scope.bounds.copy.min(scope.most);
-        let all = Self { largest: LARGE, saves_left: scope.saves_left };
+    pub(crate) fn of(listing: &Listing, before: Option<&Seen>, limit: CopyLimit) -> (Self, u64) {
+        let most = limit.most;
+        let all = Self { largest: LARGE, saves_left: limit.saves_left };
         let files = listing.iter().flatten().flat_map(|folder| &folder.names);
         let files = files.filter(|name| name.kind == FileType::RegularFile && name.left.is_none());
         let total: u64 = files.map(|name| name.known.size).filter(|size| *size <= LARGE).sum();
@@ -52,22 +64,23 @@ impl SizeRule {
         let mut found = NewSizes::default();
         found.add(listing, 0, before);
         let new: u64 = found.new.iter().sum();
-        if scope.saves_left && new + found.left <= most {
+        if limit.saves_left && new + found.left <= most {
             return (all, new + found.left);
         }
         if new <= most {
             return (Self { largest: LARGE, saves_left: false }, new);
         }
         found.new.sort_unstable();
-        let (mut largest, mut sum) = (0, 0);
-        for size in found.new {
-            if sum + size > most && size > SMALL {
+        let (mut largest, mut sum) = (SMALL, 0);
+        for size in &found.new {
+            if sum + size > most && *size > SMALL {
                 largest = largest.min(size - 1);
                 break;
             }
-            (largest, sum) = (size, sum + size);
+            (largest, sum) = (*size.max(&SMALL), sum + size);
         }
-        (Self { largest: largest.max(SMALL), saves_left: false }, sum)
+        let bytes = found.new.iter().filter(|size| **size <= largest).sum();
+        (Self { largest, saves_left: false }, bytes)
     }
 
     /// Whether a file is left out.
