@@ -85,3 +85,23 @@ fn a_summary_that_broke_off_counts_what_it_may_have_used() {
         assert_eq!(recorded, Some(lost));
     }
 }
+
+/// A preamble names no effort that its requests leave out, but a refusal of one model says nothing
+/// about another.
+#[test]
+fn a_refused_effort_is_left_out_for_that_model_only() {
+    let mut s = State::default();
+    let named = |s: &mut State, model: &str| {
+        let effort = Some(PreambleEffort { wanted: Effort::High, sent: Effort::High });
+        let preamble = Preamble { effort, ..crate::inputs::preamble(model, 0) };
+        apply(s, &PreambleSet { preamble }.into());
+        s.preamble.as_ref().is_some_and(|preamble| preamble.effort.is_some())
+    };
+    assert!(named(&mut s, "m/1"));
+    let mut r = crate::rng::Rng::new(1);
+    let answered = Answered { effort_refused: true, ..crate::inputs::answered(&mut r, Step(1)) };
+    apply(&mut s, &answered.into());
+    assert_eq!(s.preamble.as_ref().unwrap().effort, None, "at once");
+    assert!(!named(&mut s, "m/1"));
+    assert!(named(&mut s, "m/2"));
+}
