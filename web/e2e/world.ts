@@ -212,15 +212,34 @@ export class World {
   }
 
   async stop() {
-    for (const context of new Set(this.contexts)) await context.close().catch(() => {}); // one that is gone is closed
+    for (const context of new Set(this.contexts)) {
+      const closed = context.close().catch(() => {}); // one that is gone is closed
+      if (!(await ends(closed))) {
+        process.stderr.write('a browser context does not close; the next test starts anew\n');
+        browser = null;
+      }
+    }
     if (this.server && this.server.exitCode === null && this.server.signalCode === null) {
       const gone = new Promise((done) => this.server?.once('exit', done));
       this.server.kill('SIGTERM');
-      await gone;
+      if (!(await ends(gone))) {
+        const state = readFileSync(`/proc/${this.server.pid}/status`, 'utf8');
+        this.server.kill('SIGKILL');
+        throw new Error(`the server does not end on SIGTERM:\n${state}`);
+      }
     }
     await this.model.stop();
     rmSync(this.home, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
+}
+
+/** Whether something comes to its end within a minute. */
+async function ends(what: Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((done) => (timer = setTimeout(() => done(false), 60_000)));
+  const ended = await Promise.race([what.then(() => true), late]);
+  clearTimeout(timer);
+  return ended;
 }
 
 /** Waits until something holds; says what it was waiting for if it never does. */

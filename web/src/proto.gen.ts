@@ -187,9 +187,9 @@ export interface Budget {
 /** The id of a call, written STEP.INDEX. */
 export type CallId = string;
 
-/** A call as the model wrote it. */
+/** A call of the model. */
 export interface CallPart {
-  /** The arguments, as the exact text. */
+  /** The arguments with which it runs, as the exact text. */
   args: string;
   /** Why this cannot be run, for the model: it was meant as a call but is not a valid one. */
   fault?: string | null;
@@ -197,7 +197,9 @@ export interface CallPart {
   id: string;
   /** Whether the call was found in plain text instead of being sent as a call. */
   recovered?: boolean;
-  /** The tool. */
+  /** The call as the model wrote it, if it was translated to one of our tools. */
+  sent?: SentCall | null;
+  /** The tool that runs. */
   tool: string;
 }
 
@@ -409,6 +411,8 @@ export interface Config {
   title_chars: number;
   /** Bytes that count as one token if the provider does not say: a setting, so that a better estimate changes no old log. */
   token_bytes: number;
+  /** Which tools the model is offered; empty means those that it was trained on. */
+  tool_set: string;
   /** Commands that must pass before the work counts as done. */
   verify: (string)[];
   /** How often verification may fail. */
@@ -467,6 +471,8 @@ export interface ConfigPatch {
   title_chars: number;
   /** Bytes that count as one token if the provider does not say: a setting, so that a better estimate changes no old log. */
   token_bytes: number;
+  /** Which tools the model is offered; empty means those that it was trained on. */
+  tool_set: string;
   /** Commands that must pass before the work counts as done. */
   verify: (string)[];
   /** How often verification may fail. */
@@ -826,7 +832,7 @@ export interface Preamble {
   reason: string;
   /** What it was made of, so that a change in any of it can be detected. */
   sources?: (Source)[];
-  /** Every tool it offers. */
+  /** Every tool that can be called, whether it is offered or not. */
   tools: (Tool)[];
   /** The release that rendered it. */
   version: string;
@@ -1084,6 +1090,16 @@ export interface SeenFile {
   hash: Hash;
   /** Relative to the root. */
   path: string;
+}
+
+/** A call as the model wrote it. */
+export interface SentCall {
+  /** The arguments, as the exact text. */
+  args: string;
+  /** Whether the arguments are plain text instead of JSON. */
+  freeform?: boolean;
+  /** The name that it used. */
+  tool: string;
 }
 
 /** The id of a session. */

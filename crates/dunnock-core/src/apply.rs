@@ -122,6 +122,7 @@ pub fn apply(s: &mut State, event: &Event) {
                 id: String::new(),
                 tool: e.tool.clone(),
                 args: e.args.clone(),
+                sent: None,
                 recovered: false,
                 fault: None,
             };

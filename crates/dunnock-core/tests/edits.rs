@@ -9,6 +9,7 @@ fn call(tool: &str, class: Class, args: &str) -> Call {
         id: "c".into(),
         tool: tool.into(),
         args: args.into(),
+        sent: None,
         recovered: false,
         fault: None,
     };

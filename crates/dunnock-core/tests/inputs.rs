@@ -82,6 +82,7 @@ pub fn config(r: &mut Rng) -> Config {
     let some = |r: &mut Rng, percent, low, span| r.chance(percent).then(|| low + r.below(span));
     Config {
         profile: String::new(),
+        tool_set: String::new(),
         effort: None,
         model: if r.chance(10) { "m/hand" } else { "m/1" }.into(),
         planner: r.chance(15).then(|| Planner {
@@ -232,6 +233,7 @@ fn call_part(r: &mut Rng) -> Part {
         id: "call_0".into(),
         tool: tool.into(),
         args,
+        sent: None,
         recovered: false,
         fault: None,
     }))
@@ -254,6 +256,7 @@ pub fn answered(r: &mut Rng, step: Step) -> Answered {
                 id: "f".into(),
                 tool: "final_output".into(),
                 args,
+                sent: None,
                 recovered: false,
                 fault: None,
             };

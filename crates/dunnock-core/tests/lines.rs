@@ -22,6 +22,7 @@ fn call(line: &str) -> Call {
         id: "c".into(),
         tool: "shell".into(),
         args: args.into(),
+        sent: None,
         recovered: false,
         fault: None,
     };

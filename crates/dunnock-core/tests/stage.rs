@@ -191,6 +191,7 @@ impl Scene {
                             id,
                             tool,
                             args,
+                            sent: None,
                             recovered: false,
                             fault: None,
                         }))

@@ -77,6 +77,7 @@ impl Baselining {
             id: String::new(),
             tool: "verify".into(),
             args,
+            sent: None,
             recovered: false,
             fault: None,
         };

@@ -129,6 +129,7 @@ impl Memory {
             id: String::new(),
             tool: e.tool.clone(),
             args: e.args.clone(),
+            sent: None,
             recovered: false,
             fault: None,
         };

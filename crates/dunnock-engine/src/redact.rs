@@ -94,6 +94,15 @@ fn walk(value: &mut serde_json::Value, clean: &Clean<'_>) -> (bool, bool) {
             .iter_mut()
             .map(|value| walk(value, clean))
             .fold((false, false), |a, b| (a.0 | b.0, a.1 | b.1)),
+        serde_json::Value::Object(all) if all.contains_key("sent") && all.contains_key("args") => {
+            let args = all.get_mut("args").map_or((false, false), |args| walk(args, clean));
+            // The call as it came may hold the same secret in a form that is not searched.
+            if args.0 {
+                all.remove("sent");
+            }
+            let rest = all.iter_mut().filter(|(name, _)| *name != "args");
+            rest.map(|(_, value)| walk(value, clean)).fold(args, |a, b| (a.0 | b.0, a.1 | b.1))
+        }
         serde_json::Value::Object(all) => all
             .values_mut()
             .map(|value| walk(value, clean))
@@ -174,5 +183,19 @@ mod tests {
             serde_json::from_str(event["items"][0].as_str().unwrap()).unwrap();
         assert_eq!(item["arguments"], r#"{"command":"[secret]"}"#);
         assert_eq!(event["items"][1], "{ \"kept\":  1 }");
+    }
+
+    /// The call as it came is not kept if the call as it ran had a secret in it.
+    #[test]
+    fn a_secret_in_a_translated_call_is_found() {
+        let secret = "-----BEGIN KEY-----\nabc\n-----END KEY-----";
+        let text = |text: &str| text.replace(secret, "[secret]");
+        let clean = Clean { text: &text, names: &BTreeMap::new() };
+        let arguments = json!({"command": secret}).to_string();
+        // Without its last bracket it is no JSON.
+        let sent = json!({"tool": "Bash", "args": arguments.trim_end_matches('}')});
+        let mut call = json!({"tool": "shell", "args": arguments, "sent": sent});
+        assert_eq!(walk(&mut call, &clean), (true, false));
+        assert!(!call.to_string().contains("BEGIN") && call.get("sent").is_none(), "{call}");
     }
 }

@@ -7,9 +7,10 @@
 //! Invariant: the size of an answer is bounded, whatever the server sends.
 //! Invariant: the provider's key leaves this module in no part and in no piece.
 
-use crate::dialects::{AnswerParser, FoundCall, Parsed};
+use crate::aliases::{self, Reading};
+use crate::dialects::{AnswerParser, FoundCall, Parsed, is_misspelled};
 use crate::key_filter::KeyFilter;
-use dunnock_proto::{CallPart, Part, Stop, Usage};
+use dunnock_proto::{CallPart, Part, SentCall, Stop, Usage};
 use std::sync::Arc;
 
 /// Maximum bytes of one answer.
@@ -41,6 +42,10 @@ pub(crate) struct OpenCall {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) args: String,
+    /// The arguments are plain text instead of JSON.
+    pub(crate) freeform: bool,
+    /// The server said that it is complete.
+    pub(crate) complete: bool,
 }
 
 fn is_object(text: &str) -> bool {
@@ -75,6 +80,8 @@ pub(crate) struct FinishedAnswer {
 pub(crate) struct Answer {
     parts: Vec<OpenPart>,
     tongue: AnswerParser,
+    /// The workspace root, if calls are also read as those of other harnesses.
+    aliases_at: Option<String>,
     pub(crate) stop: Option<Stop>,
     pub(crate) usage: Usage,
     /// The server signalled the end.
@@ -94,10 +101,11 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    pub(crate) fn new(tongue: AnswerParser, filter: KeyFilter) -> Self {
+    pub(crate) fn new(tongue: AnswerParser, filter: KeyFilter, aliases_at: Option<String>) -> Self {
         Self {
             parts: Vec::new(),
             tongue,
+            aliases_at,
             stop: None,
             usage: Usage::default(),
             closed: false,
@@ -142,7 +150,8 @@ impl Answer {
                         if let OpenPart::Found(found) = part {
                             let why = "it may have been part of your reasoning; call it again if \
                                        you meant it";
-                            found.fault.get_or_insert_with(|| why.into());
+                            // Whatever else is wrong with it, it must not run.
+                            found.fault = Some(why.into());
                         }
                     }
                 }
@@ -365,6 +374,7 @@ impl Answer {
     /// there is one. A call in text does not count: what follows could have changed its meaning.
     pub(crate) fn keep_finished_calls(&mut self) -> bool {
         let finished = |part: &OpenPart| match part {
+            OpenPart::Call(call) if call.freeform => !call.name.is_empty() && call.complete,
             OpenPart::Call(call) => !call.name.is_empty() && is_object(&call.args),
             OpenPart::Reasoning { .. } | OpenPart::Text(..) | OpenPart::Found(_) => false,
         };
@@ -407,7 +417,7 @@ impl Answer {
                     filter.text(text);
                     opaque.iter_mut().for_each(|opaque| filter.text(opaque));
                 }
-                OpenPart::Call(OpenCall { id, name, args }) => {
+                OpenPart::Call(OpenCall { id, name, args, .. }) => {
                     filter.text(id);
                     filter.text(name);
                     found |= filter.arguments(args);
@@ -451,6 +461,25 @@ impl Answer {
             OpenPart::Reasoning { .. } | OpenPart::Call(_) | OpenPart::Found(_) => true,
         });
         let cut = matches!(self.stop, Some(Stop::Length | Stop::Filter | Stop::Other(_)));
+        let root = self.aliases_at;
+        // Only the last call can be incomplete.
+        let calls = self.parts.iter().filter(|part| matches!(part, OpenPart::Call(_))).count();
+        let mut nth = 0;
+        let filter = std::mem::take(&mut self.filter);
+        let mut leaked = false;
+        // Translating decodes once more, which may uncover the key.
+        let mut without_key = |part: CallPart| {
+            let mut args = part.args.to_string();
+            let mut fault = part.fault.as_deref().map(str::to_owned);
+            let found = filter.arguments(&mut args);
+            fault.iter_mut().for_each(|fault| filter.text(fault));
+            let fault = fault.map(Arc::from);
+            leaked |= found;
+            match found {
+                true => CallPart { args: args.into(), sent: None, fault, ..part },
+                false => CallPart { fault, ..part },
+            }
+        };
         let mut n = 0;
         let mut id = |given: String| {
             n += 1;
@@ -468,13 +497,26 @@ impl Answer {
                 let empty = call.args.trim().is_empty();
                 let fault = (empty && cut)
                     .then(|| "the answer was cut off before the arguments of this call".into());
-                let args = if empty { "{}".into() } else { call.args.into() };
                 let (id, tool) = (id(call.id), call.name);
-                Some(Part::Call(Arc::new(CallPart { id, tool, args, recovered: false, fault })))
+                let (args, sent) = match call.freeform {
+                    true => freeform(&tool, call.args),
+                    false if empty => ("{}".into(), None),
+                    false => (call.args.into(), None),
+                };
+                let part = CallPart { id, tool, args, sent, recovered: false, fault };
+                nth += 1;
+                Some(Part::Call(Arc::new(match &root {
+                    Some(root) => without_key(translated(part, root, cut && nth == calls)),
+                    None => part,
+                })))
             }
             OpenPart::Found(FoundCall { tool, args, recovered, fault }) => {
                 let (id, args, fault) = (id(String::new()), args.into(), fault.map(Arc::from));
-                Some(Part::Call(Arc::new(CallPart { id, tool, args, recovered, fault })))
+                let part = CallPart { id, tool, args, sent: None, recovered, fault };
+                Some(Part::Call(Arc::new(match &root {
+                    Some(root) => without_key(found_call(part, root)),
+                    None => part,
+                })))
             }
         };
         let parts: Vec<Part> = self.parts.into_iter().filter_map(part).collect();
@@ -484,6 +526,117 @@ impl Answer {
             None => Stop::End,
             Some(stop) => stop,
         };
+        if leaked {
+            self.items.clear();
+        }
         FinishedAnswer { parts, items: self.items.into_iter().map(Arc::from).collect(), stop }
+    }
+}
+
+/// The arguments of a call whose arguments are plain text, and the call as it came.
+fn freeform(tool: &str, text: String) -> (Arc<str>, Option<Arc<SentCall>>) {
+    let args = serde_json::json!({ "input": text }).to_string().into();
+    let sent = SentCall { tool: tool.to_owned(), args: text.into(), freeform: true };
+    (args, Some(Arc::new(sent)))
+}
+
+/// The call as it runs, if it is written in a way that other harnesses taught.
+fn translated(part: CallPart, root: &str, cut: bool) -> CallPart {
+    if part.fault.is_some() {
+        return part;
+    }
+    match aliases::read(&part.tool, &part.args, root, cut) {
+        Reading::AsCame => part,
+        Reading::Fault(why) => CallPart { fault: Some(why.into()), ..part },
+        Reading::Means { tool, args } => {
+            let sent = SentCall { tool: part.tool, args: part.args, freeform: false };
+            let sent = part.sent.unwrap_or_else(|| Arc::new(sent));
+            CallPart { tool: tool.into(), args: args.into(), sent: Some(sent), ..part }
+        }
+    }
+}
+
+/// The same for a call that was found in text. It keeps its own fault if it means nothing else.
+fn found_call(part: CallPart, root: &str) -> CallPart {
+    if part.broken().is_some() {
+        return part;
+    }
+    let meant = translated(CallPart { fault: None, ..part.clone() }, root, false);
+    match &part.fault {
+        None => meant,
+        Some(fault) if is_misspelled(fault) && meant.sent.is_some() && meant.fault.is_none() => {
+            meant
+        }
+        Some(_) => part,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects::{Callable, Dialect};
+    use crate::provider::Provider;
+    use crate::wire::Wire;
+
+    const KEY: &str = "sk-proj-5e1f0c77a9b2";
+
+    fn filter() -> KeyFilter {
+        let key = Some(KEY.to_owned().into());
+        KeyFilter::of(&Provider {
+            key,
+            ..Provider::plain("p", Wire::Chat, "http://127.0.0.1:1/v1")
+        })
+    }
+
+    fn calls(answer: Answer) -> Vec<CallPart> {
+        let parts = answer.finish(1).parts;
+        Part::calls(&parts).map(|call| call.as_ref().clone()).collect()
+    }
+
+    /// A call that may have been part of the reasoning does not run under another name either.
+    #[test]
+    fn a_doubtful_call_is_not_translated() {
+        let tools: Arc<[Callable]> = Vec::new().into();
+        let mut answer = Answer::new(
+            AnswerParser::new(Dialect::Text, &tools),
+            KeyFilter::default(),
+            Some("/w".into()),
+        );
+        let found = || FoundCall {
+            tool: "bash".into(),
+            args: r#"{"command":"rm -r x"}"#.into(),
+            recovered: false,
+            fault: Some("there is no tool \"bash\"; use one of shell".into()),
+        };
+        answer.hear(vec![Parsed::Call(found())]);
+        answer.hear(vec![Parsed::Doubt]);
+        answer.hear(vec![Parsed::Call(found())]);
+        let calls = calls(answer);
+        assert_eq!((calls[0].tool.as_str(), calls[0].fault.is_some()), ("bash", true));
+        assert_eq!((calls[1].tool.as_str(), calls[1].fault.is_some()), ("shell", false));
+    }
+
+    /// Arguments that are decoded more than once do not bring the key back.
+    #[test]
+    fn the_key_stays_out_of_translated_calls() {
+        let hidden = KEY.replace('k', "\\u006b");
+        let twice = KEY.replace('k', "\\\\u006b");
+        for args in [
+            format!(r#"{{"command":"echo {hidden}""#),
+            format!(r#""{{\"command\":\"echo {twice}\"}}""#),
+            format!(r#"{{"arguments":"{{\"command\":\"echo {twice}\"}}"}}"#),
+        ] {
+            let tools: Arc<[Callable]> = Vec::new().into();
+            let parser = AnswerParser::new(Dialect::Native, &tools);
+            let mut answer = Answer::new(parser, filter(), Some("/w".into()));
+            let at = answer.open_call().unwrap_or_default();
+            if let Some(call) = answer.call(at) {
+                call.name = "bash".into();
+            }
+            assert_eq!(answer.args(at, &args), Ok(()));
+            let calls = calls(answer);
+            assert_eq!(calls[0].args.as_ref(), r#"{"command":"echo [key]"}"#, "{args}");
+            assert_eq!(calls[0].sent, None, "{args}");
+        }
     }
 }

@@ -229,6 +229,7 @@ pub(crate) async fn ask(
         let mut answer = Answer::new(
             AnswerParser::new(preamble.dialect, &callable),
             KeyFilter::of(line.provider),
+            preamble.aliases_at.clone(),
         );
         let tried = {
             let (mut said, mut thought) = (0_u64, 0_u64);

@@ -2,8 +2,9 @@
 
 use crate::dialects::Dialect;
 use crate::preset::{self, Preset};
-use crate::profile::{EditFormat, Profile, Size};
+use crate::profile::{EditFormat, Size};
 use crate::provider::{Provider, Quirks};
+use crate::tool_sets::ToolSet;
 use crate::wire::Wire;
 use dunnock_ports::ToolSpec;
 
@@ -19,6 +20,14 @@ pub(crate) struct Capabilities {
     pub(crate) parallel: bool,
     pub(crate) quirks: Quirks,
     pub(crate) preset: Preset,
+    /// Its calls are also read as those of other harnesses.
+    pub(crate) aliases: bool,
+    /// The tools that it is offered in a plain session.
+    pub(crate) tool_set: ToolSet,
+    /// A sentence of the system prompt for its family.
+    pub(crate) family: &'static str,
+    /// It writes patches as plain text instead of JSON.
+    pub(crate) freeform: bool,
     /// Time limit in seconds for a command of a copy-and-paste session.
     pub(crate) timeout: u64,
 }
@@ -36,17 +45,21 @@ impl Capabilities {
             parallel: true,
             quirks: provider.quirks,
             preset: Preset::Plain,
+            aliases: false,
+            tool_set: ToolSet::Plain,
+            family: "",
+            freeform: false,
             timeout: 0,
         }
     }
 
     /// The tools that it is offered.
     pub(crate) fn offers(&self, all: Vec<ToolSpec>) -> Vec<ToolSpec> {
-        let mut offers = self.preset.offers(all);
-        if self.preset == Preset::Plain {
-            offers.retain(|offer| Profile::offers(self.size, self.edit, &offer.tool.name));
+        match self.preset {
+            Preset::Plain if !self.aliases => all,
+            Preset::Plain => self.tool_set.offers(self.size, self.edit, all),
+            Preset::Planner | Preset::Bridge => self.preset.offers(all),
         }
-        offers
     }
 
     /// Our name for a tool that it is offered.

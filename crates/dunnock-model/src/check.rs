@@ -446,6 +446,7 @@ impl Check<'_> {
             id: "call_1".into(),
             tool: "view_file".into(),
             args: r#"{"path":"notes.txt"}"#.into(),
+            sent: None,
             recovered: false,
             fault: None,
         };

@@ -11,6 +11,7 @@ use crate::preset::{BRIDGE_MODEL, Preset};
 use crate::profile::{EditFormat, Profiles, Size};
 use crate::provider::{Provider, Quirks};
 use crate::request_error::RequestError;
+use crate::tool_sets::{self, ToolSet};
 use crate::window;
 use crate::wire::Wire;
 use crate::wires;
@@ -306,8 +307,25 @@ impl ModelClient {
             },
             Preset::Bridge => Capabilities::of(&Provider::plain("bridge", Wire::Chat, "")),
         };
+        let aliases = preset == Preset::Plain && !self.prompts.is_for_service();
+        let tool_set = match config.tool_set.as_str() {
+            "" if known.dialect != Dialect::Native => ToolSet::Plain,
+            // The model was measured with our own tools.
+            "" if known.edit != EditFormat::Any => ToolSet::Plain,
+            "" => ToolSet::of(&config.model),
+            name => name.parse()?,
+        };
+        let edit = match tool_set {
+            // They have one format of their own.
+            ToolSet::OpenAi | ToolSet::Claude if preset == Preset::Plain => EditFormat::Any,
+            ToolSet::OpenAi | ToolSet::Claude | ToolSet::Plain | ToolSet::All => known.edit,
+        };
         Ok(Capabilities {
             preset,
+            aliases,
+            tool_set,
+            edit,
+            family: tool_sets::family_note(&config.model),
             timeout: config.bridge.as_ref().map_or(0, |bridge| bridge.timeout),
             ..known
         })
@@ -330,13 +348,17 @@ impl ModelClient {
                 size: kept.profile,
                 window: provider.window.or(kept.window),
                 parallel: kept.parallel,
-                preset: Preset::Plain,
-                timeout: 0,
                 quirks: Quirks { merge: kept.merge || provider.quirks.merge, ..provider.quirks },
+                ..capabilities
             };
         }
+        // Other servers may not know tools without JSON.
+        let freeform = capabilities.wire == Wire::Responses
+            && matches!(provider.name.as_str(), "azure" | "openai")
+            && provider.is_known();
         Ok(Capabilities {
             dialect: provider.dialect.unwrap_or(capabilities.dialect),
+            freeform,
             ..capabilities
         })
     }
@@ -356,6 +378,7 @@ impl ModelClient {
             capabilities.window = self.window(&config.model, provider, capabilities.wire).await?;
         }
         let mut briefing = (self.brief)(config, workspace)?;
+        let all = briefing.offers.clone();
         briefing.offers = capabilities.offers(briefing.offers);
         let mut recorded = self.recorded(&config.model, provider, &capabilities, &briefing)?;
         // With a price or a token budget the answer needs a limit, so that its cost can be reserved
@@ -382,8 +405,8 @@ impl ModelClient {
             dialect: capabilities.dialect.to_string(),
             profile: capabilities.size.to_string(),
             version: self.app.clone(),
-            tools: briefing
-                .offers
+            // What is not offered can be called all the same.
+            tools: if capabilities.aliases { all } else { briefing.offers }
                 .into_iter()
                 .map(|o| Tool { name: capabilities.ours(&o.tool.name), ..o.tool })
                 .collect(),
@@ -534,12 +557,13 @@ impl ModelClient {
             wire: capabilities.wire,
             dialect: capabilities.dialect,
             system: self.prompts.system(briefing, capabilities)?,
-            tools: capabilities.wire.tools(offers)?,
+            tools: capabilities.wire.tools(offers, capabilities.freeform)?,
             callable,
             schema,
             window: capabilities.window,
             max_output: provider.max_output,
             quirks: capabilities.quirks,
+            aliases_at: capabilities.aliases.then(|| briefing.environment.root.clone()),
             effort: serde_json::Map::new(),
             cache_key: match capabilities.wire {
                 // Other servers may refuse it.

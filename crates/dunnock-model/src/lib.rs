@@ -20,6 +20,7 @@
 //! budget.
 //! Invariant: opaque reasoning is sent back only to the model that produced it.
 
+pub mod aliases;
 mod answer;
 mod ask;
 pub mod bridge;
@@ -40,6 +41,7 @@ mod provider;
 mod request_error;
 mod service;
 mod stream;
+mod tool_sets;
 mod try_model;
 mod window;
 mod wire;
@@ -62,6 +64,7 @@ pub use prices_table::{PRICE_SOURCES, PRICES, PRICES_OF};
 pub use profile::{EditFormat, Profile, Profiles, Size};
 pub use provider::{Auth, KNOWN, KeySource, Known, Provider, Quirks};
 pub use service::{Service, service_offers};
+pub use tool_sets::ToolSet;
 pub use try_model::TryError;
 pub use wire::Wire;
 
@@ -75,7 +78,7 @@ pub async fn read_pieces(
 ) -> Result<Vec<dunnock_proto::Part>, String> {
     let bytes = futures_util::stream::iter(pieces.into_iter().map(Ok::<_, std::io::Error>));
     let parser = dialects::AnswerParser::new(dialect, tools);
-    let mut answer = answer::Answer::new(parser, key_filter::KeyFilter::default());
+    let mut answer = answer::Answer::new(parser, key_filter::KeyFilter::default(), None);
     let mut reader = wire.reader();
     let mut ear = stream::StreamReader {
         framing: wire.framing(),

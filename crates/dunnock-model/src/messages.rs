@@ -24,7 +24,14 @@ pub(crate) struct Picture {
 pub(crate) enum ContentPart<'a> {
     Text(Cow<'a, str>),
     Picture(Picture),
-    Result { id: String, tool: Cow<'a, str>, text: &'a str, ok: bool },
+    Result {
+        id: String,
+        tool: Cow<'a, str>,
+        text: &'a str,
+        ok: bool,
+        /// It answers an item with plain text instead of JSON.
+        freeform: bool,
+    },
 }
 
 /// A part of an assistant message.
@@ -84,7 +91,7 @@ pub(crate) fn sides<'a>(
 ) -> Result<Vec<ChatMessage<'a>>, String> {
     let mut sides: Vec<ChatMessage<'a>> = Vec::new();
     let mut names = Names::default();
-    let mut faults: VecDeque<Option<&'a str>> = VecDeque::new();
+    let mut open: VecDeque<OpenResult<'a>> = VecDeque::new();
     for message in messages {
         match message {
             Message::User { text, images } => {
@@ -103,13 +110,15 @@ pub(crate) fn sides<'a>(
             }
             Message::Result { tool, text, ok, .. } => {
                 let id = names.answered();
-                let fault = faults.pop_front().flatten();
+                let OpenResult { fault, tool: sent, freeform } =
+                    open.pop_front().unwrap_or(OpenResult { fault: None, tool, freeform: false });
                 let bit = match to.dialect {
                     Dialect::Native => {
-                        ContentPart::Result { id, tool: plain_name(tool), text, ok: *ok }
+                        let tool = plain_name(sent);
+                        ContentPart::Result { id, tool, text, ok: *ok, freeform }
                     }
                     Dialect::Text => {
-                        ContentPart::Text(Cow::Owned(text_calls::result(tool, text, *ok)))
+                        ContentPart::Text(Cow::Owned(text_calls::result(sent, text, *ok)))
                     }
                     Dialect::Plan => ContentPart::Text(Cow::Owned(plan::result(
                         to.callable,
@@ -123,11 +132,21 @@ pub(crate) fn sides<'a>(
             }
             Message::Assistant { model, wire, parts, items, cut } => {
                 let own = model.as_ref() == to.model && wire.as_ref() == to.wire;
-                let calls: Vec<&CallPart> = Part::calls(parts).map(AsRef::as_ref).collect();
-                faults = calls.iter().map(|call| call.fault.as_deref()).collect();
-                let as_came = own && !cut && !items.is_empty() && (to.as_came)(items);
+                let calls: Vec<&'a CallPart> = Part::calls(parts).map(AsRef::as_ref).collect();
+                let as_came = own
+                    && !cut
+                    && !items.is_empty()
+                    && (to.as_came)(items)
+                    && to.dialect == Dialect::Native
+                    && names.keep(&calls);
+                let result = |call: &&'a CallPart| OpenResult {
+                    fault: call.fault.as_deref(),
+                    tool: call.sent_form().0,
+                    freeform: as_came && call.is_freeform(),
+                };
+                open = calls.iter().map(result).collect();
                 let said = match to.dialect {
-                    Dialect::Native if as_came && names.keep(&calls) => {
+                    Dialect::Native if as_came => {
                         items.iter().map(|item| AssistantPart::Item(item)).collect()
                     }
                     Dialect::Native => native(parts, *cut, own, &mut names),
@@ -189,13 +208,10 @@ fn native<'a>(
             // Servers parse the arguments again, and some fail the request if they are not JSON.
             // The log keeps what the model wrote.
             Part::Call(call) => {
-                let args =
-                    if call.fault.is_some() || call.broken().is_some() { "{}" } else { &call.args };
-                said.push(AssistantPart::Call {
-                    id: names.call(&call.id, own),
-                    tool: plain_name(&call.tool),
-                    args,
-                });
+                let (tool, args) = call.sent_form();
+                let args = if CallPart::is_object(args) { args } else { "{}" };
+                let (id, tool) = (names.call(&call.id, own), plain_name(tool));
+                said.push(AssistantPart::Call { id, tool, args });
             }
         }
     }
@@ -207,6 +223,14 @@ fn native<'a>(
         said.push(AssistantPart::Text("".into()));
     }
     said
+}
+
+/// What is known about the result of a call before it comes.
+struct OpenResult<'a> {
+    fault: Option<&'a str>,
+    /// The tool, under the name that the model used.
+    tool: &'a str,
+    freeform: bool,
 }
 
 /// A tool name that every wire accepts: models invent names that would make every later request
@@ -250,12 +274,9 @@ impl Names {
     /// unique, and each call is one that servers accept.
     fn keep(&mut self, calls: &[&CallPart]) -> bool {
         let mut ids: BTreeSet<&str> = BTreeSet::new();
-        let fits = calls.iter().all(|call| {
-            call.fault.is_none()
-                && call.broken().is_none()
-                && !self.used.contains(&call.id)
-                && ids.insert(&call.id)
-        });
+        let fits = calls
+            .iter()
+            .all(|call| call.came_whole() && !self.used.contains(&call.id) && ids.insert(&call.id));
         if fits {
             self.count += calls.len();
             self.used.extend(calls.iter().map(|call| call.id.clone()));
@@ -273,9 +294,17 @@ impl Names {
     }
 }
 
-/// A user message in merged form: results (id, tool, text), images, text.
+/// A result in a merged message.
+pub(crate) struct MergedResult<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) tool: &'a str,
+    pub(crate) text: Cow<'a, str>,
+    pub(crate) freeform: bool,
+}
+
+/// A user message in merged form: results, images, text.
 pub(crate) struct Merged<'a> {
-    pub(crate) results: Vec<(&'a str, &'a str, Cow<'a, str>)>,
+    pub(crate) results: Vec<MergedResult<'a>>,
     pub(crate) pictures: Vec<&'a Picture>,
     pub(crate) words: String,
 }
@@ -287,15 +316,18 @@ pub(crate) fn merged<'a>(bits: &'a [ContentPart<'a>]) -> Merged<'a> {
     let (mut results, mut pictures, mut words) = (Vec::new(), Vec::new(), Vec::new());
     for bit in bits {
         match bit {
-            ContentPart::Result { id, tool, text, .. } => {
-                results.push((id.as_str(), tool.as_ref(), Cow::Borrowed(*text)))
-            }
+            ContentPart::Result { id, tool, text, freeform, .. } => results.push(MergedResult {
+                id: id.as_str(),
+                tool: tool.as_ref(),
+                text: Cow::Borrowed(*text),
+                freeform: *freeform,
+            }),
             ContentPart::Picture(picture) => pictures.push(picture),
             ContentPart::Text(text) => words.push(text.as_ref()),
         }
     }
     let mut words = words.join("\n\n");
-    if let Some((_, _, last)) = results.last_mut()
+    if let Some(MergedResult { text: last, .. }) = results.last_mut()
         && pictures.is_empty()
         && !words.is_empty()
     {

@@ -79,6 +79,10 @@ impl Prompts {
         Self { service: true, ..self }
     }
 
+    pub(crate) fn is_for_service(&self) -> bool {
+        self.service
+    }
+
     pub(crate) fn source(&self, name: &str) -> Result<(String, String), String> {
         let replaced = self.folder.as_ref().map(|folder| folder.join(name));
         if let Some(path) = replaced {
@@ -158,6 +162,7 @@ impl Prompts {
         let values = context! {
             environment => environment, instructions => instructions, parallel => parallel, tools => tools,
             memory => briefing.memory.as_str(), timeout => capabilities.timeout,
+            guidance => capabilities.tool_set.guidance(capabilities.edit), family => capabilities.family,
         };
         let texts = self.used(size, dialect, preset).map(|name| self.render(name, values.clone()));
         Ok(texts.collect::<Result<Vec<String>, String>>()?.join("\n\n"))
@@ -205,6 +210,9 @@ pub(crate) struct RecordedPreamble {
     /// Quirks of the server.
     #[serde(default)]
     pub(crate) quirks: Quirks,
+    /// The workspace root, if calls are also read as those of other harnesses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) aliases_at: Option<String>,
     /// Fields that ask for a reasoning effort.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) effort: Map<String, serde_json::Value>,

@@ -36,17 +36,6 @@ pub enum EditFormat {
 
 words!(EditFormat { Any = "any", Patch = "patch", Replace = "replace", Whole = "whole", });
 
-/// The tools that the small profile offers.
-const SMALL: &[&str] = &[
-    "shell",
-    "view_file",
-    "list_files",
-    "search_text",
-    "write_file",
-    "replace_text",
-    "final_output",
-];
-
 /// The measured properties of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
@@ -80,18 +69,16 @@ pub struct Profile {
     pub checked: String,
 }
 
-impl Profile {
-    /// Whether a tool is offered with this size and edit format.
+impl EditFormat {
+    /// Whether a tool belongs to this format, or is none that edits.
     #[must_use]
-    pub fn offers(size: Size, edit: EditFormat, tool: &str) -> bool {
-        let wanted = match edit {
-            EditFormat::Any => true,
-            EditFormat::Patch => !["replace_text", "insert_text"].contains(&tool),
-            EditFormat::Replace => tool != "apply_patch",
-            EditFormat::Whole => !["apply_patch", "replace_text", "insert_text"].contains(&tool),
-        };
-        let patch = edit == EditFormat::Patch && tool == "apply_patch";
-        wanted && (size == Size::Default || SMALL.contains(&tool) || patch)
+    pub fn has(self, tool: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Patch => !["replace_text", "insert_text"].contains(&tool),
+            Self::Replace => tool != "apply_patch",
+            Self::Whole => !["apply_patch", "replace_text", "insert_text"].contains(&tool),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// A tool under the name that callers know, mapped to ours.
-struct Alias {
+struct ServiceTool {
     theirs: &'static str,
     ours: &'static str,
     about: &'static str,
@@ -25,15 +25,15 @@ struct Alias {
     turned: fn(&Map<String, Value>) -> Value,
 }
 
-const ALIASES: &[Alias] = &[
-    Alias {
+const ALIASES: &[ServiceTool] = &[
+    ServiceTool {
         theirs: "readFile",
         ours: "view_file",
         about: "Reads a file, or some lines of it.",
         schema: r#"{"type":"object","properties":{"filePath":{"type":"string","maxLength":4096,"description":"Relative to the root."},"startLine":{"type":"integer","minimum":1},"endLine":{"type":"integer","minimum":1}},"required":["filePath"],"additionalProperties":false}"#,
         turned: |args| json!({ "path": args.get("filePath"), "first": args.get("startLine"), "last": args.get("endLine"), "bare": true }),
     },
-    Alias {
+    ServiceTool {
         theirs: "listFiles",
         ours: "list_files",
         about: "Lists the files of a folder, or those that match a pattern such as src/**/*.rs.",
@@ -47,7 +47,7 @@ const ALIASES: &[Alias] = &[
             _ => json!({ "path": args.get("path") }),
         },
     },
-    Alias {
+    ServiceTool {
         theirs: "searchText",
         ours: "search_text",
         about: "Searches files for text, line by line.",
@@ -59,7 +59,7 @@ const ALIASES: &[Alias] = &[
             json!({ "pattern": args.get("pattern"), "path": args.get("searchPath"), "regex": regex, "ignore_case": ignore })
         },
     },
-    Alias {
+    ServiceTool {
         theirs: "replaceText",
         ours: "replace_text",
         about: "Replaces text in a file. The old text must occur exactly once.",
@@ -75,7 +75,7 @@ fn leads_out(path: &str) -> bool {
 /// The tools of the service, under the names that callers know.
 #[must_use]
 pub fn service_offers() -> Vec<ToolSpec> {
-    let offer = |alias: &Alias| ToolSpec {
+    let offer = |alias: &ServiceTool| ToolSpec {
         tool: Tool::new(
             alias.theirs,
             if alias.ours == "replace_text" { Class::Edit } else { Class::Read },

@@ -89,7 +89,7 @@ impl ModelClient {
         let mut bare = 0;
         loop {
             let parser = AnswerParser::new(preamble.dialect, &Vec::new().into());
-            let mut answer = Answer::new(parser, KeyFilter::of(provider));
+            let mut answer = Answer::new(parser, KeyFilter::of(provider), None);
             let body = preamble.wire.body(&Outgoing {
                 preamble,
                 sides: &sides,

@@ -1,6 +1,6 @@
 //! Reasoning effort: the requests of each model family, and servers that refuse it.
 
-use crate::{Asked, Seen, ask_as, client, prompt, provider};
+use crate::{Asked, Seen, ask_as, client, client_with_tools, prompt, provider};
 use dunnock_model::{Auth, KNOWN, ModelClient, Provider, Wire};
 use dunnock_ports::{CancellationToken, Model as _};
 use dunnock_proto::*;
@@ -65,7 +65,7 @@ async fn server(script: Vec<Served>, rules: Rules) -> ScriptedServer {
 fn client_for(server: &ScriptedServer, model: &str, wire: Wire) -> ModelClient {
     let name = model.split('/').next().unwrap();
     let known = KNOWN.iter().find(|known| known.name == name);
-    client(Provider {
+    client_with_tools(Provider {
         name: name.into(),
         wire,
         auth: known.map_or(Auth::Bearer, |known| known.auth),

@@ -132,9 +132,11 @@ async fn what_came_goes_back_byte_for_byte() {
             let message = r#"{"type":"message","role":"assistant","content":"#;
             expected.push(format!("{message}{text}}}"));
         }
-        expected.extend(parsed.iter().filter(|item| item["type"] == "function_call").map(|item| {
+        expected.extend(parsed.iter().filter_map(|item| {
+            let calls = ["function_call", "custom_tool_call"];
+            let kind = item["type"].as_str().filter(|kind| calls.contains(kind))?;
             let id = &item["call_id"];
-            format!(r#"{{"type":"function_call_output","call_id":{id},"output":"ok"}}"#)
+            Some(format!(r#"{{"type":"{kind}_output","call_id":{id},"output":"ok"}}"#))
         }));
         expected.push(user("go on"));
         let events = after(events, answer);
@@ -167,6 +169,51 @@ async fn items_are_stored_with_the_answer_and_only_for_their_maker() {
         assert!(!body.contains(own), "{own} in {body}");
     }
     assert!(body.contains("Now this."), "{body}");
+}
+
+/// A patch that came as plain text runs as our tool, and another model gets it as JSON.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_patch_without_json_is_a_call_of_ours() {
+    let server = ScriptedServer::start(vec![served(&stream("23"))]).await;
+    let asked = ask_with(&responses(&server), &[prompt("hi")], CancellationToken::default()).await;
+    let answer = asked.answer.unwrap();
+    let call = Part::calls(&answer.parts).next().unwrap();
+    let patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n*** End Patch";
+    assert_eq!(call.tool, "apply_patch");
+    assert_eq!(serde_json::from_str::<Value>(&call.args).unwrap()["patch"], patch);
+    let sent = call.sent.as_ref().unwrap();
+    assert_eq!((sent.args.as_ref(), sent.freeform), (patch, true));
+    let events = after(vec![prompt("hi")], Answered { model: "other/model".into(), ..answer });
+    let server = ScriptedServer::start(vec![]).await;
+    ask_with(&responses(&server), &events, CancellationToken::default()).await.answer.unwrap();
+    let body = String::from_utf8(server.bodies()[0].to_vec()).unwrap();
+    assert!(body.contains(r#""type":"function_call","call_id""#), "{body}");
+    assert!(
+        body.contains(r#""type":"function_call_output""#) && !body.contains("custom"),
+        "{body}"
+    );
+}
+
+/// A call under another harness's name goes back under that name, and its result belongs to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_translated_call_goes_back_as_it_came() {
+    for &wire in Wire::ALL {
+        let args = r#"{"command":"ls","timeout":120000,"description":"Look"}"#;
+        let say = Say::calls(&[("Bash", args)]);
+        let server = ScriptedServer::start(vec![say.into(), Say::text("bye").into()]).await;
+        let one = Provider { wire: ours(wire), ..provider(&server.base_url(), None) };
+        let client = client(one);
+        let events = vec![prompt("hi")];
+        let answer = ask_with(&client, &events, CancellationToken::default()).await.answer.unwrap();
+        let call = Part::calls(&answer.parts).next().unwrap();
+        assert_eq!((call.tool.as_str(), call.sent_form().0), ("shell", "Bash"), "{wire:?}");
+        let ran: Value = serde_json::from_str(&call.args).unwrap();
+        assert_eq!(ran, serde_json::json!({ "command": "ls", "timeout": 120 }), "{wire:?}");
+        let events = after(events, answer);
+        ask_with(&client, &events, CancellationToken::default()).await.answer.unwrap();
+        let body = String::from_utf8(server.bodies()[1].to_vec()).unwrap();
+        assert!(body.contains("Bash") && body.contains("120000"), "{wire:?} {body}");
+    }
 }
 
 fn stream(number: &str) -> String {

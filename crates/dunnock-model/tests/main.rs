@@ -7,6 +7,7 @@
     reason = "a test ends where it goes wrong"
 )]
 
+mod aliases;
 mod bridge;
 mod conversations;
 mod corpus;
@@ -25,7 +26,7 @@ use dunnock_ports::{CancellationToken, DeltaSink, Model as _, ModelRequest, Tool
 use dunnock_proto::*;
 use dunnock_testkit::server::ScriptedServer;
 use dunnock_testkit::speech;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -52,10 +53,25 @@ pub fn patience() -> Timeouts {
 }
 
 pub fn client(provider: Provider) -> ModelClient {
-    let brief = |_: &Config, workspace: &str| {
-        let tool = Tool::new("shell", Class::Command, Recovery::Unknown, Role::Work);
-        let schema =
-            r#"{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}"#.to_owned();
+    client_with(provider, vec!["shell".into()])
+}
+
+/// A client for models that are offered all that there is.
+pub fn client_with_tools(provider: Provider) -> ModelClient {
+    let names: BTreeSet<String> = dunnock_model::aliases::our_arguments()
+        .iter()
+        .map(|line| line.split(' ').next().unwrap().to_owned())
+        .collect();
+    client_with(provider, names.into_iter().collect())
+}
+
+fn client_with(provider: Provider, tools: Vec<String>) -> ModelClient {
+    let brief = move |_: &Config, workspace: &str| {
+        let spec = |name: &String| ToolSpec {
+            tool: Tool::new(name, Class::Command, Recovery::Unknown, Role::Work),
+            description: "Runs.".into(),
+            schema: r#"{"type":"object"}"#.into(),
+        };
         Ok(PreambleInputs {
             environment: Environment {
                 os: "linux".into(),
@@ -64,7 +80,7 @@ pub fn client(provider: Provider) -> ModelClient {
                 git: true,
             },
             instructions: vec![("AGENTS.md".into(), "be {{ kind }}".into())],
-            offers: vec![ToolSpec { tool, description: "Runs.".into(), schema }],
+            offers: tools.iter().map(spec).collect(),
             memory: String::new(),
         })
     };

@@ -223,6 +223,7 @@ fn strange() -> Vec<Event> {
         id: "functions.shell:0".into(),
         tool: "shell<|channel|>x".into(),
         args: "{}".into(),
+        sent: None,
         recovered: false,
         fault: None,
     };

@@ -162,16 +162,19 @@ impl Part {
     }
 }
 
-/// A call as the model wrote it.
+/// A call of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallPart {
     /// The provider's id for the call: data, never a key.
     pub id: String,
-    /// The tool.
+    /// The tool that runs.
     pub tool: String,
-    /// The arguments, as the exact text.
+    /// The arguments with which it runs, as the exact text.
     pub args: Arc<str>,
+    /// The call as the model wrote it, if it was translated to one of our tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Arc<SentCall>>,
     /// Whether the call was found in plain text instead of being sent as a call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recovered: bool,
@@ -180,16 +183,60 @@ pub struct CallPart {
     pub fault: Option<Arc<str>>,
 }
 
+/// A call as the model wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SentCall {
+    /// The name that it used.
+    pub tool: String,
+    /// The arguments, as the exact text.
+    pub args: Arc<str>,
+    /// Whether the arguments are plain text instead of JSON.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub freeform: bool,
+}
+
 impl CallPart {
+    /// The call in the form in which it goes back to the model: as it wrote it, if that is JSON;
+    /// otherwise as it ran.
+    #[must_use]
+    pub fn sent_form(&self) -> (&str, &Arc<str>) {
+        match &self.sent {
+            Some(sent) if !sent.freeform && Self::is_object(&sent.args) => (&sent.tool, &sent.args),
+            Some(sent) if sent.freeform => (&sent.tool, &self.args),
+            Some(_) | None => (&self.tool, &self.args),
+        }
+    }
+    /// Whether a server accepts the call exactly as it came.
+    #[must_use]
+    pub fn came_whole(&self) -> bool {
+        match &self.sent {
+            Some(sent) => sent.freeform || Self::is_object(&sent.args),
+            None => Self::is_object(&self.args),
+        }
+    }
+    /// Whether the model wrote plain text instead of JSON.
+    #[must_use]
+    pub fn is_freeform(&self) -> bool {
+        self.sent.as_ref().is_some_and(|sent| sent.freeform)
+    }
     /// Why the arguments are not a JSON object, if they are not: the stream was cut off, or the
     /// model wrote invalid JSON.
     #[must_use]
     pub fn broken(&self) -> Option<String> {
-        let read = serde_json::from_str::<std::collections::BTreeMap<String, serde::de::IgnoredAny>>(
-            &self.args,
-        );
-        read.err().map(|error| error.to_string())
+        object_error(&self.args)
     }
+    /// Whether a text is a JSON object.
+    #[must_use]
+    pub fn is_object(text: &str) -> bool {
+        object_error(text).is_none()
+    }
+}
+
+/// Why a text is not a JSON object, if it is not.
+fn object_error(text: &str) -> Option<String> {
+    type Fields = std::collections::BTreeMap<String, serde::de::IgnoredAny>;
+    serde_json::from_str::<Fields>(text).err().map(|error| error.to_string())
 }
 
 /// Why the model stopped.

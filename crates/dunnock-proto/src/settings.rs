@@ -190,7 +190,7 @@ pub struct Preamble {
     pub profile: String,
     /// The release that rendered it.
     pub version: String,
-    /// Every tool it offers.
+    /// Every tool that can be called, whether it is offered or not.
     pub tools: Vec<Tool>,
     /// Its length in bytes.
     pub bytes: u64,
@@ -548,6 +548,8 @@ config! {
     effort: Option<Effort> = None;
     /// Which subset of tools and prompts; empty means whichever the model's check found best.
     profile: String = String::new();
+    /// Which tools the model is offered; empty means those that it was trained on.
+    tool_set: String = String::new();
     /// The approval mode: which calls need the person's approval.
     mode: Mode = Mode::Auto;
     /// Whether somebody can answer: limits and budgets then become questions instead of ending the

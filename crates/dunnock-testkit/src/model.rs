@@ -235,6 +235,7 @@ impl Model for ScriptedModel {
                     id: "call_0".into(),
                     tool,
                     args,
+                    sent: None,
                     recovered: false,
                     fault: None,
                 })));

@@ -152,6 +152,7 @@ async fn long_session(store: &Sqlite, id: &str, n: u64) -> SessionId {
             id: "c".into(),
             tool: "view".into(),
             args: args.into(),
+            sent: None,
             recovered: false,
             fault: None,
         };

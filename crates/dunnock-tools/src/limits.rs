@@ -89,8 +89,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             shell: Shell::Auto,
-            output_lines: 200,
-            output_bytes: 10 << 10,
+            output_lines: 400,
+            output_bytes: 16 << 10,
             listed: 1_000,
             matches: 200,
             found_bytes: 128 << 10,

@@ -92,7 +92,6 @@ pub(crate) fn offer<T: Tool>() -> ToolSpec {
         if let Some(Value::String(text)) = map.remove("description") {
             description = text;
         }
-        map.insert("additionalProperties".into(), Value::Bool(false));
     }
     plain(&mut schema);
     let tool = Known {
@@ -100,7 +99,73 @@ pub(crate) fn offer<T: Tool>() -> ToolSpec {
         polls: T::POLLS,
         ..Known::new(T::NAME, T::CLASS, T::RECOVERY, T::ROLE)
     };
-    ToolSpec { tool, description, schema: schema.to_string() }
+    ToolSpec { tool, description, schema: in_order(&schema, declared::<T>()) }
+}
+
+/// Prints a schema with its properties in this order. Models write arguments in the order in which
+/// they see them, and a path should come before a text.
+fn in_order(schema: &Value, names: &[&str]) -> String {
+    let empty = serde_json::Map::new();
+    let properties = schema["properties"].as_object().unwrap_or(&empty);
+    let place = |name: &str| names.iter().position(|known| *known == name);
+    let mut all: Vec<_> = properties.iter().collect();
+    all.sort_by_key(|(name, _)| place(name).unwrap_or(usize::MAX));
+    let property = |(name, value): (&String, &Value)| format!("{}:{value}", Value::from(&**name));
+    let properties: Vec<String> = all.into_iter().map(property).collect();
+    let mut required = schema["required"].as_array().cloned().unwrap_or_default();
+    required.sort_by_key(|name| place(name.as_str().unwrap_or_default()).unwrap_or(usize::MAX));
+    let mut text = format!(r#"{{"type":"object","properties":{{{}}}"#, properties.join(","));
+    if !required.is_empty() {
+        text.push_str(&format!(r#","required":{}"#, Value::Array(required)));
+    }
+    text + r#","additionalProperties":false}"#
+}
+
+/// The names of a tool's arguments, as declared. Serde hands them to the deserializer.
+fn declared<T: DeserializeOwned>() -> &'static [&'static str] {
+    T::deserialize(FieldNames).err().map_or(&[], |found| found.0)
+}
+
+/// A deserializer that only finds out the names of a struct's fields, which it returns as an error.
+struct FieldNames;
+
+#[derive(Debug)]
+struct FoundNames(&'static [&'static str]);
+
+impl std::fmt::Display for FoundNames {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.join(", "))
+    }
+}
+
+impl std::error::Error for FoundNames {}
+
+impl serde::de::Error for FoundNames {
+    fn custom<M: std::fmt::Display>(_: M) -> Self {
+        Self(&[])
+    }
+}
+
+impl<'de> serde::Deserializer<'de> for FieldNames {
+    type Error = FoundNames;
+
+    fn deserialize_any<V: serde::de::Visitor<'de>>(self, _: V) -> Result<V::Value, FoundNames> {
+        Err(FoundNames(&[]))
+    }
+
+    fn deserialize_struct<V: serde::de::Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, FoundNames> {
+        Err(FoundNames(fields))
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit
+        unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
 }
 
 /// Removes what a model has no use for: integer formats, null defaults, `null` beside a type.
@@ -137,5 +202,28 @@ pub(crate) async fn blocking<E: std::fmt::Display + Send + 'static>(
         Err(error) => {
             ToolOutput::plain(ToolStatus::Failed, format!("an error inside the agent: {error}"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn arguments_are_in_declared_order() {
+        for (tool, first) in [
+            ("write_file", r#""properties":{"path":"#),
+            ("replace_text", r#""properties":{"path":"#),
+            ("shell", r#""properties":{"command":"#),
+        ] {
+            let offers = crate::offers();
+            let offer = offers.iter().find(|offer| offer.tool.name == tool);
+            let schema = offer.map(|offer| offer.schema.as_str()).unwrap_or_default();
+            assert!(schema.contains(first), "{schema}");
+            assert!(serde_json::from_str::<serde_json::Value>(schema).is_ok(), "{schema}");
+        }
+        let offers = crate::offers();
+        let replace = offers.iter().find(|offer| offer.tool.name == "replace_text");
+        let schema = replace.map(|offer| offer.schema.clone()).unwrap_or_default();
+        let place = |name: &str| schema.find(&format!("\"{name}\":{{"));
+        assert!(place("old") < place("new") && place("new") < place("all"), "{schema}");
     }
 }

@@ -39,6 +39,7 @@ pub fn job(root: &Path, tool: &str, args: &str) -> ToolCall {
         id: "c".into(),
         tool: tool.into(),
         args: args.into(),
+        sent: None,
         recovered: false,
         fault: None,
     };

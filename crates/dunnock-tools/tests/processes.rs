@@ -77,7 +77,7 @@ async fn a_background_child_neither_holds_the_answer_up_nor_stays() {
     assert!(!alive(&std::fs::read_to_string(dir.path().join("child")).unwrap()));
 }
 
-/// Holds T7: 200 lines by default, the whole is kept.
+/// Holds T7: 400 lines by default, the whole is kept.
 #[tokio::test]
 async fn long_output_is_shown_in_part_and_kept_whole() {
     let dir = tempfile::tempdir().unwrap();
@@ -86,7 +86,7 @@ async fn long_output_is_shown_in_part_and_kept_whole() {
     let (finished, blobs) = toolbox().run(job, quiet, CancellationToken::default()).await;
     assert!(finished.shown.starts_with("1\n2\n") && finished.shown.ends_with("4999\n5000"));
     assert!(
-        finished.shown.contains("lines, ") && finished.shown.lines().count() == 201,
+        finished.shown.contains("lines, ") && finished.shown.lines().count() == 401,
         "{}",
         finished.shown
     );

@@ -333,6 +333,7 @@ mod tests {
             id: "c".into(),
             tool: tool.into(),
             args: args.to_string().into(),
+            sent: None,
             recovered: false,
             fault: None,
         }

@@ -82,6 +82,7 @@ fn part(tool: &str, args: serde_json::Value) -> Part {
         id: "demo".into(),
         tool: tool.into(),
         args,
+        sent: None,
         recovered: false,
         fault: None,
     }))

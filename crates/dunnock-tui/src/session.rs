@@ -386,6 +386,7 @@ impl Session {
                     id: String::new(),
                     tool: e.tool,
                     args: e.args,
+                    sent: None,
                     recovered: false,
                     fault: None,
                 };

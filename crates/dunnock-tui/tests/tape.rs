@@ -264,6 +264,7 @@ pub fn call(tool: &str, args: serde_json::Value) -> Part {
         id: "x".into(),
         tool: tool.into(),
         args,
+        sent: None,
         recovered: false,
         fault: None,
     }))

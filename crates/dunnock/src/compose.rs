@@ -306,6 +306,7 @@ pub(crate) fn config(
         model,
         effort: Some(settings.effort.value.unwrap_or(RUN_EFFORT)),
         profile: settings.profile.value.map(|size| size.to_string()).unwrap_or_default(),
+        tool_set: settings.tool_set.value.map(|set| set.to_string()).unwrap_or_default(),
         mode: settings.approve.value,
         sandbox: settings.sandbox.value,
         attended,

@@ -226,6 +226,7 @@ async fn a_launcher_that_is_missing_or_killed_runs_nothing_bare() {
         id: "c".into(),
         tool: "shell".into(),
         args: r#"{"command":"echo x >> ran"}"#.into(),
+        sent: None,
         recovered: false,
         fault: None,
     };

@@ -260,8 +260,9 @@ async fn a_new_head_names_its_reason_and_the_first_byte_that_changed() {
 async fn what_was_shortened_can_be_read_by_range() {
     let server = server(|step, body| match step {
         0..=8 => {
-            let command =
-                format!("for i in $(seq 140); do printf 'step {step} line %d %060d\\n' $i 0; done");
+            let command = format!(
+                "for i in $(seq 140); do printf 'step {step} line %d %0110d\\n' $i 0; done"
+            );
             call("shell", &json!({ "command": command }))
         }
         9 => {
@@ -337,7 +338,7 @@ async fn a_session_of_another_release_keeps_its_head_and_says_so() {
         let (os, shell, root) = ("linux".into(), "bash".into(), root.into());
         let offers = dunnock_tools::offers()
             .into_iter()
-            .filter(|offer| offer.tool.name != "git_diff")
+            .filter(|offer| offer.tool.name != "search_text")
             .collect();
         let environment = Environment { os, shell, root, git: false };
         Ok(PreambleInputs { environment, instructions: Vec::new(), offers, memory: String::new() })

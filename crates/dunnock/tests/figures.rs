@@ -188,6 +188,7 @@ fn long_session(facts: u64, workspace: &str) -> String {
             id: "c".into(),
             tool: "view_file".into(),
             args,
+            sent: None,
             recovered: false,
             fault: None,
         }));

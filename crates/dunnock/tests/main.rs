@@ -40,6 +40,7 @@ mod secrets;
 mod serve;
 mod sessions;
 mod terminal;
+mod tool_table;
 mod travels;
 mod verdicts;
 mod web;

@@ -111,6 +111,7 @@ fn calls_are_summarised_the_same_way_everywhere() {
                 id: "c".into(),
                 tool: tool.into(),
                 args: args.into(),
+                sent: None,
                 recovered: false,
                 fault: None,
             };

@@ -242,7 +242,7 @@ async fn all_of_an_output_can_be_read_by_person_and_model() {
     };
     let first = told(1).as_str().unwrap().to_owned();
     assert!(
-        first.contains(r#"to read them: view_file {"path":"call:1.0","first":67,"last":266}]"#),
+        first.contains(r#"to read them: view_file {"path":"call:1.0","first":134,"last":333}]"#),
         "{first}"
     );
     assert_eq!(

@@ -581,6 +581,7 @@ fn parts(inbox: &Inbox, bridge: &Bridge) -> Vec<Part> {
             id: String::new(),
             tool,
             args,
+            sent: None,
             recovered: false,
             fault,
         })));

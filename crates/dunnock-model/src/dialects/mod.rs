@@ -163,18 +163,27 @@ impl Calls {
     }
 }
 
+/// How the faults begin that concern only the name or the form of the arguments.
+const UNKNOWN: &str = "there is no tool";
+const INVALID: &str = "the arguments are invalid";
+
+/// Whether a fault concerns only the name or the form of the arguments.
+pub(crate) fn is_misspelled(fault: &str) -> bool {
+    fault.starts_with(UNKNOWN) || fault.starts_with(INVALID)
+}
+
 /// Checks a call's name and arguments, and records any fault.
 pub(crate) fn checked(tools: &[Callable], name: &str, args: String, recovered: bool) -> FoundCall {
     let name = name.strip_prefix("functions.").unwrap_or(name);
     let fault = match tools.iter().find(|t| t.name == name) {
         None => {
             let known: Vec<&str> = tools.iter().map(|t| t.name.as_str()).collect();
-            Some(format!("there is no tool {name:?}; use one of {}", known.join(", ")))
+            Some(format!("{UNKNOWN} {name:?}; use one of {}", known.join(", ")))
         }
         Some(tool) => match serde_json::from_str::<Value>(&args) {
-            Ok(value) => schema::check(&tool.schema, &value)
-                .err()
-                .map(|why| format!("the arguments are invalid: {why}")),
+            Ok(value) => {
+                schema::check(&tool.schema, &value).err().map(|why| format!("{INVALID}: {why}"))
+            }
             Err(error) => Some(format!("the arguments are not JSON: {error}")),
         },
     };

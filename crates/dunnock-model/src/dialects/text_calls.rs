@@ -430,10 +430,10 @@ pub(crate) fn answer(parts: &[Part], cut: bool) -> String {
                 text.push_str(&call.args)
             }
             (_, broken) => {
-                let args = if broken.is_some() { "{}" } else { &call.args };
+                let (tool, args) = call.sent_form();
+                let args = if broken.is_some() { "{}" } else { args };
                 text.push_str(&format!(
-                    "<tool_call>\n{{\"name\": {:?}, \"arguments\": {args}}}\n</tool_call>",
-                    call.tool
+                    "<tool_call>\n{{\"name\": {tool:?}, \"arguments\": {args}}}\n</tool_call>"
                 ));
             }
         }

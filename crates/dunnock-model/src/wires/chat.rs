@@ -174,7 +174,7 @@ fn merged(bits: &[ContentPart<'_>]) -> String {
     let messages::Merged { results, pictures, words } = messages::merged(bits);
     let mut messages: Vec<String> = results
         .iter()
-        .map(|(id, _, text)| {
+        .map(|messages::MergedResult { id, text, .. }| {
             json(&ChatOutMessage { tool_call_id: Some(id), ..ChatOutMessage::plain("tool", text) })
         })
         .collect();

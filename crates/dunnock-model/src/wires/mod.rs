@@ -132,11 +132,18 @@ impl Wire {
     }
 
     /// The tools in the format of this wire.
-    pub(crate) fn tools(self, offers: &[ToolSpec]) -> Result<Box<RawValue>, String> {
+    pub(crate) fn tools(
+        self,
+        offers: &[ToolSpec],
+        freeform: bool,
+    ) -> Result<Box<RawValue>, String> {
         let tool = |offer: &ToolSpec| -> Result<Box<RawValue>, serde_json::Error> {
             let schema: Box<RawValue> = serde_json::from_str(&offer.schema)?;
             match self {
                 Self::Chat | Self::Ollama => chat::tool(offer, schema),
+                Self::Responses if freeform && offer.tool.name == "apply_patch" => {
+                    responses::patch_tool(offer)
+                }
                 Self::Responses => responses::tool(offer, schema),
                 Self::Anthropic => anthropic::tool(offer, schema),
             }

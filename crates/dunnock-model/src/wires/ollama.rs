@@ -93,7 +93,7 @@ fn tool_result(id: &str, tool: &str, text: &str) -> String {
 fn person(bits: &[ContentPart<'_>], merge: bool, messages: &mut Vec<String>) {
     if merge {
         let messages::Merged { results, pictures, words } = messages::merged(bits);
-        for (id, tool, text) in &results {
+        for messages::MergedResult { id, tool, text, .. } in &results {
             messages.push(tool_result(id, tool, text));
         }
         if !(words.is_empty() && pictures.is_empty()) {

@@ -7,6 +7,7 @@
 use super::{Body, Outgoing, WireReader, json};
 use crate::answer::{Answer, Bad, CONTENT};
 use crate::messages::{self, AssistantPart, ChatMessage, ContentPart};
+use crate::tool_sets::PATCH_GRAMMAR;
 use crate::wires::chat::data_url;
 use dunnock_ports::ToolSpec;
 use dunnock_proto::{Stop, Usage};
@@ -37,6 +38,26 @@ pub(crate) fn tool(
         strict: false,
         parameters,
     })
+}
+
+/// `apply_patch` as plain text that follows a grammar.
+pub(crate) fn patch_tool(offer: &ToolSpec) -> Result<Box<RawValue>, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Format {
+        r#type: &'static str,
+        syntax: &'static str,
+        definition: &'static str,
+    }
+    #[derive(Serialize)]
+    struct CustomTool<'a> {
+        r#type: &'static str,
+        name: &'a str,
+        description: &'a str,
+        format: Format,
+    }
+    let format = Format { r#type: "grammar", syntax: "lark", definition: PATCH_GRAMMAR };
+    let (name, description) = (offer.tool.name.as_str(), offer.description.as_str());
+    serde_json::value::to_raw_value(&CustomTool { r#type: "custom", name, description, format })
 }
 
 pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
@@ -104,15 +125,18 @@ fn message<'a>(role: &'static str, content: Vec<ResponsesContentPart<'a>>) -> St
     json(&Item { r#type: "message", role, content })
 }
 
-fn output(id: &str, text: &str) -> String {
-    json(&Output { r#type: "function_call_output", call_id: id, output: text })
+fn output(id: &str, text: &str, freeform: bool) -> String {
+    let r#type = if freeform { "custom_tool_call_output" } else { "function_call_output" };
+    json(&Output { r#type, call_id: id, output: text })
 }
 
 fn person(bits: &[ContentPart<'_>], input: &mut Vec<String>) {
     let mut pieces: Vec<ResponsesContentPart<'_>> = Vec::new();
     for bit in bits {
         match bit {
-            ContentPart::Result { id, text, .. } => input.push(output(id, text)),
+            ContentPart::Result { id, text, freeform, .. } => {
+                input.push(output(id, text, *freeform))
+            }
             ContentPart::Picture(picture) => {
                 pieces.push(ResponsesContentPart::InputImage { image_url: data_url(picture) })
             }
@@ -126,7 +150,7 @@ fn person(bits: &[ContentPart<'_>], input: &mut Vec<String>) {
 
 fn merged(bits: &[ContentPart<'_>], input: &mut Vec<String>) {
     let messages::Merged { results, pictures, words } = messages::merged(bits);
-    input.extend(results.iter().map(|(id, _, text)| output(id, text)));
+    input.extend(results.iter().map(|result| output(result.id, &result.text, result.freeform)));
     let mut pieces: Vec<ResponsesContentPart<'_>> = pictures
         .into_iter()
         .map(|picture| ResponsesContentPart::InputImage { image_url: data_url(picture) })
@@ -202,6 +226,8 @@ struct ResponsesEvent<'a> {
     #[serde(default)]
     arguments: Option<String>,
     #[serde(default)]
+    input: Option<String>,
+    #[serde(default)]
     error: Option<Value>,
     #[serde(default)]
     message: Option<Value>,
@@ -218,14 +244,22 @@ struct WireItem {
     id: Option<String>,
     name: Option<String>,
     arguments: Option<Value>,
+    /// The plain text of a call without JSON.
+    input: Option<Value>,
     content: Option<Vec<Value>>,
     summary: Option<Vec<Value>>,
 }
 
 impl WireItem {
+    fn is_freeform(&self) -> bool {
+        self.r#type == "custom_tool_call"
+    }
+    fn is_call(&self) -> bool {
+        self.r#type == "function_call" || self.is_freeform()
+    }
     /// Its result could not name it.
     fn is_call_without_id(&self) -> bool {
-        self.r#type == "function_call" && self.call_id.as_deref().is_none_or(str::is_empty)
+        self.is_call() && self.call_id.as_deref().is_none_or(str::is_empty)
     }
 }
 
@@ -358,13 +392,18 @@ impl WireReader for Responses {
                 self.streams(index, Kind::Reasoning, SUMMARY_GAP);
                 answer.reasoning(SUMMARY_GAP)?;
             }
-            "response.function_call_arguments.delta" => {
+            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
                 if let Some(at) = self.call_at(index) {
                     answer.args(at, delta)?;
                 }
             }
             "response.function_call_arguments.done" => {
                 if let (Some(at), Some(whole)) = (self.call_at(index), event.arguments) {
+                    set(answer, at, &whole)?;
+                }
+            }
+            "response.custom_tool_call_input.done" => {
+                if let (Some(at), Some(whole)) = (self.call_at(index), event.input) {
                     set(answer, at, &whole)?;
                 }
             }
@@ -459,9 +498,10 @@ impl Responses {
             return Ok(());
         }
         let kind = match item.r#type.as_str() {
-            "function_call" => {
+            "function_call" | "custom_tool_call" => {
                 let at = answer.open_call()?;
                 if let Some(call) = answer.call(at) {
+                    call.freeform = item.is_freeform();
                     call.id = item.call_id.or_else(|| item.id.clone()).unwrap_or_default();
                     call.name = item.name.unwrap_or_default();
                 }
@@ -508,15 +548,17 @@ impl Responses {
             list.iter().flatten().filter_map(text).collect()
         };
         match item.r#type.as_str() {
-            "function_call" => {
+            "function_call" | "custom_tool_call" => {
                 let Kind::Call(call_at) = open.kind else { return Ok(()) };
+                let freeform = item.is_freeform();
                 if let Some(call) = answer.call(call_at) {
+                    call.complete = true;
                     let id = item.call_id.or(item.id).filter(|id| !id.is_empty());
                     call.id = id.unwrap_or_else(|| std::mem::take(&mut call.id));
                     let name = item.name.filter(|name| !name.is_empty());
                     call.name = name.unwrap_or_else(|| std::mem::take(&mut call.name));
                 }
-                match item.arguments {
+                match if freeform { item.input } else { item.arguments } {
                     Some(Value::String(whole)) => set(answer, call_at, &whole)?,
                     Some(Value::Object(whole)) => {
                         set(answer, call_at, &Value::Object(whole).to_string())?

@@ -7,6 +7,7 @@ use dunnock_proto::{Class, Piece, Recovery, ToolView};
 use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// Lists files and folders in the workspace, sorted, one per line, folders with a trailing slash.
@@ -18,7 +19,8 @@ pub(crate) struct ListFiles {
     #[serde(default)]
     #[schemars(length(max = 4096))]
     path: Option<String>,
-    /// Only files that match, for instance "**/*.rs" or "src/*.ts"; relative to the folder.
+    /// Only files that match, for instance "*.rs" at any level or "src/*.ts"; relative to the
+    /// folder.
     #[serde(default)]
     #[schemars(length(max = 500))]
     glob: Option<String>,
@@ -47,6 +49,13 @@ impl Tool for ListFiles {
             files: &[("src/b.rs", "x"), ("src/deep/c.rs", "x"), ("a.md", "x")],
             args: r#"{"glob":"**/*.rs"}"#,
             gives: "src/b.rs\nsrc/deep/c.rs",
+            ..Example::PLAIN
+        },
+        Example {
+            about: "A glob without a folder matches names at any level",
+            files: &[("src/b.rs", "x"), ("c.rs", "x"), ("a.md", "x")],
+            args: r#"{"glob":"*.rs"}"#,
+            gives: "c.rs\nsrc/b.rs",
             ..Example::PLAIN
         },
         Example {
@@ -81,13 +90,17 @@ fn list(args: &ListFiles, context: &ToolContext) -> Result<String, String> {
         .map_err(|e| e.to_string())?;
     let folder = context.root.folder(&path).map_err(|e| e.to_string())?;
     let matcher = args.glob.as_deref().map(glob).transpose()?;
+    let by_name = args.glob.as_deref().is_some_and(|glob| !glob.contains('/'));
     let shares: Mutex<Vec<Vec<(Key, bool)>>> = Mutex::default();
     Walk::new(context.root.path(), &folder, args.depth.map(|d| usize::from(d.max(1)))).each(|| {
         let mut share = Share { found: Vec::new(), all: &shares };
         let (matcher, folder) = (&matcher, &folder);
         move |key, entry| {
             let is_dir = entry.file_type().is_some_and(|t| t.is_dir());
-            let within = || entry.path().strip_prefix(folder).unwrap_or(entry.path());
+            let within = || match by_name {
+                true => Path::new(entry.file_name()),
+                false => entry.path().strip_prefix(folder).unwrap_or(entry.path()),
+            };
             if matcher.as_ref().is_none_or(|m| !is_dir && m.is_match(within())) {
                 share.found.push((key, is_dir));
             }
@@ -113,6 +126,11 @@ fn list(args: &ListFiles, context: &ToolContext) -> Result<String, String> {
     }
     out.pop();
     Ok(out)
+}
+
+/// Lists a folder, two levels of it.
+pub(crate) fn two_levels(path: &str, context: &ToolContext) -> Result<String, String> {
+    list(&ListFiles { path: Some(path.to_owned()), glob: None, depth: Some(2) }, context)
 }
 
 /// What one thread found; added to `all` on drop.

@@ -3,6 +3,7 @@
 use crate::edit::Text;
 use crate::root::{PathError, RepoPath};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput, blocking};
+use crate::tools::list_files;
 use dunnock_proto::{CallId, Class, Hash, Recovery, SeenFile, ToolView, count};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -53,6 +54,13 @@ impl Tool for ViewFile {
             files: &[("a.txt", "one\ntwo\nthree\n")],
             args: r#"{"path":"a.txt","first":2,"last":2}"#,
             gives: "Read a.txt (lines 2-2 of 3 total)\n\n2  two",
+            ..Example::PLAIN
+        },
+        Example {
+            about: "A folder: two levels of it",
+            files: &[("src/a.txt", "one\n"), ("src/deep/er/b.txt", "two\n")],
+            args: r#"{"path":"src"}"#,
+            gives: "src is a folder with these files:\nsrc/a.txt\nsrc/deep/\nsrc/deep/er/",
             ..Example::PLAIN
         },
         Example {
@@ -138,7 +146,11 @@ fn view_file(
         }
     };
     if context.root.is_folder(&path) {
-        return Err(format!("{} is a folder; use list_files to see what is in it", path.shown()));
+        if args.bare {
+            return Err(format!("{} is a folder", path.shown()));
+        }
+        let listed = list_files::two_levels(&args.path, context)?;
+        return Ok(format!("{} is a folder with these files:\n{listed}", path.shown()));
     }
     let contents = match context.root.read(&path) {
         Err(PathError::TooLong(name, size)) => {

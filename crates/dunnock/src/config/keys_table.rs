@@ -8,7 +8,7 @@ use crate::config::setting::{
     FromText, Key, Kind, Names, Origin, Setting, Untrusted, Value, names, settings,
 };
 use anyhow::Context as _;
-use dunnock_model::{Auth, Dialect, Size, Wire};
+use dunnock_model::{Auth, Dialect, Size, ToolSet, Wire};
 use dunnock_proto::{Budget, Effort, Isolation, Mode, Price, Sandbox};
 use dunnock_tools::Shell;
 use dunnock_tui::Notify;
@@ -75,6 +75,9 @@ settings! {
          becomes the nearest one; if unset, high for \"run\" and medium in the apps";
     profile: Option<Size> = Kind::Choice(Size::NAMES), None, Untrusted::No,
         "which tools and prompts the model gets; if unset, what \"models check\" found best";
+    tool_set: Option<ToolSet> = Kind::Choice(ToolSet::NAMES), None, Untrusted::No,
+        "which tools the model is offered; if unset, those that its family was trained on. \
+         \"all\" offers every tool";
     approve: Mode = Kind::Choice(Mode::NAMES), Some("auto"), Untrusted::Earlier,
         "when you are asked for approval";
     sandbox: Sandbox = Kind::Sandbox, Some("auto"), Untrusted::No,
@@ -130,9 +133,9 @@ settings! {
         "processes that a command may have at once";
     command_memory_mb: Option<u64> = Kind::Count(64, 100_000_000), None, Untrusted::No,
         "memory that a command may use, in MB; if unset, three quarters of the machine's";
-    output_lines: usize = Kind::Count(10, 100_000), Some("200"), Untrusted::No,
+    output_lines: usize = Kind::Count(10, 100_000), Some("400"), Untrusted::No,
         "lines of a command's output that the model sees";
-    output_bytes: usize = Kind::Count(1_000, 10_000_000), Some("10240"), Untrusted::No,
+    output_bytes: usize = Kind::Count(1_000, 10_000_000), Some("16384"), Untrusted::No,
         "bytes of a command's output that the model sees";
     idle_timeout: Duration = Kind::Count(1, 86_400), Some("300"), Untrusted::No,
         "seconds without data after which a model request times out";

@@ -5,7 +5,7 @@
 
 use crate::config::money::{Money, budget, money, price};
 use anyhow::{Context as _, anyhow};
-use dunnock_model::{Auth, Dialect, Size, Wire};
+use dunnock_model::{Auth, Dialect, Size, ToolSet, Wire};
 use dunnock_proto::{Budget, Isolation, Price, Sandbox};
 use std::fmt;
 use std::path::PathBuf;
@@ -206,7 +206,7 @@ macro_rules! from_str {
     };
 }
 
-from_str!(String, PathBuf, u32, u64, usize, Auth, Dialect, Size, Wire);
+from_str!(String, PathBuf, u32, u64, usize, Auth, Dialect, Size, ToolSet, Wire);
 
 impl FromText for Duration {
     /// Parses a number of seconds.
