@@ -638,13 +638,22 @@ test('what was sent is not there again, and what was closed gives the focus back
   expect(await field(page).inputValue()).toBe('');
   await page.goBack();
   await said(page, 'one');
-  await field(page).focus();
-  await page.keyboard.press('Control+k');
-  await page.getByRole('dialog').waitFor();
-  await page.keyboard.press('Escape');
-  await page.getByRole('dialog').waitFor({ state: 'detached' });
-  await page.keyboard.type('go on typing');
-  expect(await field(page).inputValue()).toBe('go on typing');
+  // Frames come late on a busy machine; letters must not wait for them.
+  await page.evaluate(() => {
+    const frame = window.requestAnimationFrame.bind(window);
+    window.requestAnimationFrame = (then) =>
+      frame(() => setTimeout(() => then(performance.now()), 300));
+  });
+  for (let n = 0; n < 3; n++) {
+    await field(page).fill('');
+    await field(page).focus();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.keyboard.type('go on typing');
+    expect(await field(page).inputValue()).toBe('go on typing');
+  }
 });
 
 test('without a network everything that is on this machine goes on', async () => {

@@ -116,13 +116,17 @@ export function Modal({
     dialog?.querySelector<HTMLElement>('[data-first]')?.focus();
     return () => {
       dialog?.close();
-      // A field focused while the page is still inert gets no caret, so focus it again.
-      requestAnimationFrame(() => {
+      // A field focused while the page is still inert takes no letters, so focus it again: at once,
+      // with the layout up to date, because the next frame may come late on a busy machine.
+      const again = () => {
         const now = document.activeElement;
         if (!before?.isConnected || (now !== before && now !== document.body)) return;
+        before.getBoundingClientRect();
         before.blur();
         before.focus();
-      });
+      };
+      again();
+      requestAnimationFrame(again);
     };
   }, []);
   return (
