@@ -583,6 +583,8 @@ export interface Finished {
   exit?: number | null;
   /** All of the output, if `shown` is shortened. */
   full?: Hash | null;
+  /** Images that the model is shown with the text. */
+  images?: (Hash)[];
   /** How it was isolated. */
   isolation?: Isolation | null;
   /** How long it took. */

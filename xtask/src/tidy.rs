@@ -63,6 +63,7 @@ mod tests {
     const EDGES: &[(&str, &[&str])] = &[
         ("dunnock-proto", &[]),
         ("dunnock-private", &[]),
+        ("dunnock-syntax", &[]),
         ("dunnock-core", &["dunnock-proto"]),
         ("dunnock-ports", &["dunnock-core", "dunnock-private", "dunnock-proto"]),
         ("dunnock-store", &["dunnock-core", "dunnock-ports", "dunnock-private", "dunnock-proto"]),
@@ -79,6 +80,7 @@ mod tests {
                 "dunnock-private",
                 "dunnock-proto",
                 "dunnock-sandbox",
+                "dunnock-syntax",
             ],
         ),
         (

@@ -343,7 +343,8 @@ impl State {
     }
 
     fn finished(&mut self, e: &Finished) {
-        self.add_context(self.tokens(&e.shown));
+        let pictures = self.config.picture_tokens.saturating_mul(e.images.len() as u64);
+        self.add_context(self.tokens(&e.shown).saturating_add(pictures));
         self.spent.ms = self.spent.ms.saturating_add(e.ms);
         let seq = self.seq;
         let keep = self.config.checkpoints;

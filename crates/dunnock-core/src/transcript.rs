@@ -151,7 +151,14 @@ struct OpenCall {
     provider: Arc<str>,
     tool: Arc<str>,
     edited: Option<Arc<str>>,
-    result: Option<(Arc<str>, bool)>,
+    result: Option<CallResult>,
+}
+
+#[derive(Debug, Clone)]
+struct CallResult {
+    text: Arc<str>,
+    ok: bool,
+    images: Vec<Hash>,
 }
 
 /// The fold of a log that requests are built from.
@@ -318,15 +325,20 @@ impl Transcript {
         let old = segments(self.tail.as_ref()).into_iter().filter(|s| s.upto <= upto);
         let messages: Vec<Message> = old.flat_map(|s| s.messages.to_vec()).collect();
         let long = messages.into_iter().filter_map(|m| match m {
-            Message::Result { call, text, .. } if text.len() > limit + limit / 2 => {
-                Some((call, text))
+            Message::Result { call, text, images, .. }
+                if text.len() > limit + limit / 2 || !images.is_empty() =>
+            {
+                Some((call, text, !images.is_empty()))
             }
             Message::Result { .. }
             | Message::User { .. }
             | Message::Assistant { .. }
             | Message::Notice { .. } => None,
         });
-        long.map(|(call, text)| {
+        long.map(|(call, text, image)| {
+            if image {
+                return Shortened { call, shown: format!("{text} [image left out]").into() };
+            }
             let how = format!("; to read it: view_file {{\"path\":\"call:{call}\"}}");
             Shortened { call, shown: ends(&text, limit, &how).into() }
         })
@@ -379,7 +391,7 @@ impl Transcript {
                 }
                 None => e.shown.clone(),
             };
-            call.result = Some((text, ok));
+            call.result = Some(CallResult { text, ok, images: e.images.clone() });
         } else if let Some(at) = self.checks.iter().position(|(id, _)| *id == e.call) {
             let (_, command) = self.checks.remove(at);
             let verdict = if ok { "passed" } else { "did not pass" };
@@ -391,13 +403,15 @@ impl Transcript {
     fn answer_and_results(&mut self) -> Vec<Message> {
         let mut messages: Vec<Message> = self.answer.take().into_iter().collect();
         for call in std::mem::take(&mut self.calls) {
-            let (text, ok) = call.result.unwrap_or_else(|| (NO_RESULT.into(), false));
+            let none = || CallResult { text: NO_RESULT.into(), ok: false, images: Vec::new() };
+            let CallResult { text, ok, images } = call.result.unwrap_or_else(none);
             messages.push(Message::Result {
                 call: call.id,
                 id: call.provider,
                 tool: call.tool,
                 text,
                 ok,
+                images,
             });
         }
         messages
@@ -455,13 +469,18 @@ fn notice(text: &str) -> Message {
 
 fn shortened(message: &Message, by: &BTreeMap<CallId, &Arc<str>>) -> Message {
     match message {
-        Message::Result { call, id, tool, text, ok } => {
-            let text = by.get(call).copied().unwrap_or(text).clone();
-            Message::Result { call: *call, id: id.clone(), tool: tool.clone(), text, ok: *ok }
-        }
-        Message::User { .. } | Message::Assistant { .. } | Message::Notice { .. } => {
-            message.clone()
-        }
+        Message::Result { call, id, tool, ok, .. } if by.contains_key(call) => Message::Result {
+            call: *call,
+            id: id.clone(),
+            tool: tool.clone(),
+            text: by.get(call).copied().cloned().unwrap_or_default(),
+            ok: *ok,
+            images: Vec::new(),
+        },
+        Message::Result { .. }
+        | Message::User { .. }
+        | Message::Assistant { .. }
+        | Message::Notice { .. } => message.clone(),
     }
 }
 

@@ -331,8 +331,11 @@ impl Replay<'_> {
         } else if recorded.shown != now.shown {
             let (then, now) = (recorded.shown.clone(), now.shown.clone());
             self.note(seq, format!("the output of call {id}"), &then, &now);
-        } else if recorded.diff != now.diff || recorded.seen_files != now.seen_files {
-            let describe = |f: &Finished| format!("{:?} {:?}", f.diff, f.seen_files);
+        } else if recorded.diff != now.diff
+            || recorded.seen_files != now.seen_files
+            || recorded.images != now.images
+        {
+            let describe = |f: &Finished| format!("{:?} {:?} {:?}", f.diff, f.seen_files, f.images);
             let (then, now) = (describe(recorded), describe(&now));
             self.note(seq, format!("the file changes of call {id}"), &then, &now);
         } else if recorded.full != now.full && !mentions(&blobs, hands.folder) {

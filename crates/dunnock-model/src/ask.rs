@@ -74,6 +74,8 @@ pub(crate) struct RefusedExtras {
     levels: Mutex<BTreeMap<String, u8>>,
     /// Sessions, with the model that refused a part of an answer of its own.
     items: Mutex<BTreeSet<(String, String)>>,
+    /// Models that accept no images.
+    pictures: Mutex<BTreeSet<String>>,
 }
 
 impl RefusedExtras {
@@ -93,6 +95,13 @@ impl RefusedExtras {
             let mut all = self.items.lock().unwrap_or_else(PoisonError::into_inner);
             all.insert((session.to_owned(), model.to_owned()));
         }
+    }
+    fn accepts_pictures(&self, model: &str) -> bool {
+        !self.pictures.lock().unwrap_or_else(PoisonError::into_inner).contains(model)
+    }
+    /// Remembers that a request was accepted without its images.
+    fn keep_refused_pictures(&self, model: &str) {
+        self.pictures.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned());
     }
     /// Remembers the level that worked.
     fn keep(&self, model: &str, level: u8) {
@@ -160,6 +169,11 @@ fn tokens(preamble: &RecordedPreamble, body: &[u8], sides: &[ChatMessage<'_>]) -
     estimate(body).saturating_sub(unread / BYTES_PER_TOKEN) + count * PICTURE
 }
 
+fn has_pictures(sides: &[ChatMessage<'_>]) -> bool {
+    let picture = |part: &ContentPart<'_>| matches!(part, ContentPart::Picture(_));
+    sides.iter().any(|side| matches!(side, ChatMessage::Person(said) if said.iter().any(picture)))
+}
+
 /// Whether a request has something that only its server can read.
 fn has_own_parts(sides: &[ChatMessage<'_>]) -> bool {
     let own = |part: &AssistantPart<'_>| {
@@ -179,13 +193,14 @@ pub(crate) async fn ask(
         *question;
     let wire = preamble.wire.to_string();
     let unsent = |failure, error| StepFailed::unsent(step, failure, error);
-    let arrange = |bare, anew: bool| {
+    let arrange = |bare, anew: bool, sees_pictures| {
         let to = Target {
             model: &preamble.model,
             wire: &wire,
             dialect: preamble.dialect,
             callable: &preamble.callable,
             as_came: &|items| !anew && Outgoing::as_came(items, bare),
+            sees_pictures,
         };
         sides(messages, pictures, &to).map_err(|why| unsent(Failure::Rejected, why))
     };
@@ -197,7 +212,8 @@ pub(crate) async fn ask(
     let render = |sides: &[ChatMessage<'_>], bare, with_effort, anew| {
         preamble.wire.body(&Outgoing { preamble, sides, bare, anew, with_effort, session })
     };
-    let mut sides = arrange(bare, anew)?;
+    let mut sees_pictures = line.without.accepts_pictures(&preamble.model);
+    let mut sides = arrange(bare, anew, sees_pictures)?;
     let mut body = render(&sides, bare, with_effort, anew);
     if let Some(window) = preamble.window
         && !anyway
@@ -274,6 +290,9 @@ pub(crate) async fn ask(
             Some(Tried::Done) => {
                 attempts.push(record(None));
                 line.without.keep(&preamble.model, bare);
+                if !sees_pictures {
+                    line.without.keep_refused_pictures(&preamble.model);
+                }
                 if anew {
                     line.without.keep_refused_items(session, &preamble.model);
                 }
@@ -343,10 +362,18 @@ pub(crate) async fn ask(
             live(Delta::Notice { text: text.into() });
             continue;
         }
+        if trouble.pictures && sees_pictures && has_pictures(&sides) {
+            sees_pictures = false;
+            sides = arrange(bare, anew, sees_pictures)?;
+            body = render(&sides, bare, with_effort, anew);
+            let text = format!("{} does not accept images; continuing without", preamble.model);
+            live(Delta::Notice { text: text.into() });
+            continue;
+        }
         if trouble.items && !anew && preamble.wire == Wire::Responses && has_own_parts(&sides) {
             // Otherwise every later request of the session would fail.
             anew = true;
-            sides = arrange(bare, anew)?;
+            sides = arrange(bare, anew, sees_pictures)?;
             body = render(&sides, bare, with_effort, anew);
             let name = &line.provider.name;
             let text = format!("{name} refused an earlier answer; continuing with its text only");
@@ -356,7 +383,7 @@ pub(crate) async fn ask(
         if trouble.bare && bare < RefusedExtras::ALL {
             // The model rejects an optional feature: try again without it.
             bare += 1;
-            sides = arrange(bare, anew)?;
+            sides = arrange(bare, anew, sees_pictures)?;
             body = render(&sides, bare, with_effort, anew);
             continue;
         }

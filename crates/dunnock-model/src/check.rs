@@ -467,6 +467,7 @@ impl Check<'_> {
                 tool: "view_file".into(),
                 text: "The heron flies at dawn.".into(),
                 ok: true,
+                images: Vec::new(),
             },
         ];
         match self.ask(ProbeRequest { tools: TOOLS, messages, anyway: false }).await {

@@ -57,7 +57,6 @@ pub use check::{Checked, Probe, Verdict};
 pub use client::{MakePreambleInputs, ModelClient};
 pub use dialects::Dialect;
 pub use effort_table::{EFFORT_SOURCES, EFFORTS_OF};
-pub use messages::picture_kind;
 pub use preamble::{Environment, PreambleInputs, Prompts};
 pub use preset::BRIDGE_MODEL;
 pub use prices_table::{PRICE_SOURCES, PRICES, PRICES_OF};

@@ -7,7 +7,7 @@
 
 use crate::dialects::{Callable, Dialect, plan, text_calls};
 use base64::Engine as _;
-use dunnock_proto::{CallPart, Hash, Message, Part};
+use dunnock_proto::{CallId, CallPart, Hash, Message, Part, picture_kind};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -60,18 +60,6 @@ pub(crate) enum ChatMessage<'a> {
     Model(Vec<AssistantPart<'a>>),
 }
 
-/// The media type of an image, by its first bytes.
-#[must_use]
-pub fn picture_kind(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
-    }
-}
-
 /// The model that receives the messages, and its dialect.
 pub(crate) struct Target<'a> {
     pub(crate) model: &'a str,
@@ -81,6 +69,8 @@ pub(crate) struct Target<'a> {
     pub(crate) callable: &'a [Callable],
     /// Whether the items of an answer are sent back as they came; otherwise it is written anew.
     pub(crate) as_came: &'a (dyn Fn(&[Arc<str>]) -> bool + Sync),
+    /// Whether it accepts images; otherwise it is told where one was.
+    pub(crate) sees_pictures: bool,
 }
 
 /// Groups a conversation by side. Fails when an image is missing.
@@ -92,15 +82,16 @@ pub(crate) fn sides<'a>(
     let mut sides: Vec<ChatMessage<'a>> = Vec::new();
     let mut names = Names::default();
     let mut open: VecDeque<OpenResult<'a>> = VecDeque::new();
+    // Wires allow nothing between two results, so the images of results follow the last one.
+    let mut shown: Vec<(CallId, &Hash)> = Vec::new();
     for message in messages {
+        if !matches!(message, Message::Result { .. }) {
+            show(&mut sides, std::mem::take(&mut shown), pictures, to)?;
+        }
         match message {
             Message::User { text, images } => {
                 for hash in images {
-                    let bytes =
-                        pictures.get(hash).ok_or("an image of this conversation is missing")?;
-                    let media = picture_kind(bytes).unwrap_or("application/octet-stream");
-                    let base64 = base64::engine::general_purpose::STANDARD.encode(bytes);
-                    push(&mut sides, ContentPart::Picture(Picture { media, base64 }));
+                    push(&mut sides, picture(hash, pictures, to)?);
                 }
                 push(&mut sides, ContentPart::Text(Cow::Borrowed(text)));
             }
@@ -108,7 +99,8 @@ pub(crate) fn sides<'a>(
                 let text = format!("[from the harness, not the person]\n{text}");
                 push(&mut sides, ContentPart::Text(Cow::Owned(text)));
             }
-            Message::Result { tool, text, ok, .. } => {
+            Message::Result { call, tool, text, ok, images, .. } => {
+                shown.extend(images.iter().map(|hash| (*call, hash)));
                 let id = names.answered();
                 let OpenResult { fault, tool: sent, freeform } =
                     open.pop_front().unwrap_or(OpenResult { fault: None, tool, freeform: false });
@@ -166,7 +158,47 @@ pub(crate) fn sides<'a>(
             }
         }
     }
+    show(&mut sides, shown, pictures, to)?;
     Ok(sides)
+}
+
+/// An image for the wire, or a text in its place.
+fn picture<'a>(
+    hash: &Hash,
+    pictures: &BTreeMap<Hash, Arc<[u8]>>,
+    to: &Target<'_>,
+) -> Result<ContentPart<'a>, String> {
+    if !to.sees_pictures {
+        let text = "[from the harness, not the person]\nthere is an image here, but you cannot see \
+                    images: this model does not accept them";
+        return Ok(ContentPart::Text(text.into()));
+    }
+    let bytes = pictures.get(hash).ok_or("an image of this conversation is missing")?;
+    let media = picture_kind(bytes).unwrap_or("application/octet-stream");
+    let base64 = base64::engine::general_purpose::STANDARD.encode(bytes);
+    Ok(ContentPart::Picture(Picture { media, base64 }))
+}
+
+/// Adds the images of results, and which calls they belong to.
+fn show(
+    sides: &mut Vec<ChatMessage<'_>>,
+    images: Vec<(CallId, &Hash)>,
+    pictures: &BTreeMap<Hash, Arc<[u8]>>,
+    to: &Target<'_>,
+) -> Result<(), String> {
+    if images.is_empty() {
+        return Ok(());
+    }
+    let calls: Vec<String> = images.iter().map(|(call, _)| call.to_string()).collect();
+    for (_, hash) in images {
+        push(sides, picture(hash, pictures, to)?);
+    }
+    let text = format!(
+        "[from the harness, not the person]\nthe images above belong to these calls, in order: {}",
+        calls.join(", ")
+    );
+    push(sides, ContentPart::Text(text.into()));
+    Ok(())
 }
 
 /// Adds a part to the current user message, or starts one.

@@ -42,6 +42,8 @@ pub(crate) struct RequestError {
     pub(crate) effort: bool,
     /// The server rejected a part of an earlier answer that was sent back to it.
     pub(crate) items: bool,
+    /// The server does not accept images for this model.
+    pub(crate) pictures: bool,
     /// What arrived before is valid.
     pub(crate) intact: bool,
 }
@@ -130,6 +132,19 @@ fn is_about_items(low: &str) -> bool {
     ITEMS.iter().any(|phrase| low.contains(phrase)) || low.split("input[").skip(1).any(numbered)
 }
 
+/// Whether an error is about the images of a request. Servers that cannot show images to the model
+/// refuse them in these words, some of them as a fault of their own.
+fn is_about_pictures(status: u16, low: &str) -> bool {
+    let names = ["image", "vision", "multimodal", "modalit", "mmproj"];
+    let refuses = ["support", "unsupported", "missing", "does not accept", "cannot"];
+    let any = |words: &[&str]| words.iter().any(|word| low.contains(word));
+    match status {
+        400 | 404 | 415 | 422 => any(&names),
+        500..=599 => any(&names) && any(&refuses),
+        _ => false,
+    }
+}
+
 /// Whether an error is about one of the fields that asked for an effort. The name of a model may
 /// contain the same words.
 fn is_about_effort(low: &str, model: &str, sent: &Map<String, Value>) -> bool {
@@ -193,6 +208,7 @@ impl RequestError {
             bare: false,
             effort: false,
             items: false,
+            pictures: false,
             intact: false,
         }
     }
@@ -259,6 +275,7 @@ impl RequestError {
         let low = text.to_lowercase();
         let name = &provider.name;
         let items = matches!(status, 400 | 404 | 422) && is_about_items(&low);
+        let pictures = is_about_pictures(status, &low);
         let effort = matches!(status, 400 | 422) && !items && is_about_effort(&low, model, effort);
         let error = match status {
             401 | 403 => {
@@ -330,6 +347,6 @@ impl RequestError {
             _ => Self::rejected(format!("{name} refused the request ({status}){said}")),
         };
         let rejected = error.failure == Failure::Rejected;
-        Self { effort: effort && rejected, items: items && rejected, ..error }
+        Self { effort: effort && rejected, items: items && rejected, pictures, ..error }
     }
 }

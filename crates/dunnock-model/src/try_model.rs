@@ -83,6 +83,7 @@ impl ModelClient {
             dialect: preamble.dialect,
             callable: &[],
             as_came: &|_| false,
+            sees_pictures: true,
         };
         let sides = sides(&messages, &BTreeMap::new(), &to)?;
         let line = self.transport(provider)?;

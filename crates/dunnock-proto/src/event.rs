@@ -74,7 +74,10 @@ impl Event {
             Self::Compacted(e) => vec![e.preamble.hash],
             Self::Prompted(e) => e.images.clone(),
             Self::Answered(e) => e.raw.into_iter().collect(),
-            Self::Finished(e) => e.full.into_iter().chain(e.streams).chain(e.diff).collect(),
+            Self::Finished(e) => {
+                let one = e.full.into_iter().chain(e.streams).chain(e.diff);
+                one.chain(e.images.iter().copied()).collect()
+            }
             _ => Vec::new(),
         }
     }

@@ -589,6 +589,9 @@ pub struct Finished {
     /// What an edit changed, as a unified diff, for interfaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<Hash>,
+    /// Images that the model is shown with the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Hash>,
 }
 
 /// A file that the model has seen.
@@ -619,6 +622,7 @@ impl Finished {
             isolation: None,
             seen_files: Vec::new(),
             diff: None,
+            images: Vec::new(),
         }
     }
 }

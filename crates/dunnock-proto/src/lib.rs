@@ -17,6 +17,7 @@ mod events_table;
 mod ids;
 mod link;
 mod message;
+mod picture;
 mod question;
 mod record;
 mod settings;
@@ -31,6 +32,7 @@ pub use link::{Delta, Frame, Greeting, Hello, LINK_VERSION, Partial, Up};
 pub use message::{
     AskPersonArgs, CommandArgs, CommandText, FinalArgs, Message, PathArgs, PlanArgs, VerifyArgs,
 };
+pub use picture::{MOST_PICTURE_BYTES, MOST_PICTURE_SIDE, picture_kind, picture_size};
 pub use question::{Approval, CallPreview, QuestionKind, QuestionView, Reason, RequestKind};
 pub use record::{Body, Cause, Decoded, Envelope, Need, Record, seal, verify_chain};
 pub use settings::{

@@ -47,6 +47,9 @@ pub enum Message {
         text: Arc<str>,
         /// Whether the call succeeded.
         ok: bool,
+        /// Images that belong to it, as blobs.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Hash>,
     },
     /// A message from the harness.
     Notice {
@@ -60,8 +63,8 @@ impl Message {
     #[must_use]
     pub fn pictures(&self) -> &[Hash] {
         match self {
-            Self::User { images, .. } => images,
-            Self::Assistant { .. } | Self::Result { .. } | Self::Notice { .. } => &[],
+            Self::User { images, .. } | Self::Result { images, .. } => images,
+            Self::Assistant { .. } | Self::Notice { .. } => &[],
         }
     }
     /// The message in the form that is hashed and compared.

@@ -176,7 +176,7 @@ pub(crate) struct StoredImage {
 }
 
 /// The size limit of most model servers.
-const PICTURE: usize = 5 << 20;
+const PICTURE: usize = dunnock_proto::MOST_PICTURE_BYTES as usize;
 
 /// Stores an image with a session, for a prompt to refer to.
 pub(crate) async fn picture(

@@ -96,6 +96,9 @@ where
         inner.root.commit(&changes, &inner.limits.journals)?;
         let mut said = ToolOutput::from(Ok::<_, String>(message));
         let diff = diff(&changes);
+        for broken in changes.iter().filter_map(broken) {
+            let _ = write!(said.text, "\nwarning: {broken}");
+        }
         said.diff = (!diff.is_empty()).then(|| Blob::new(diff.into_bytes()));
         let left = |change: &FileChange| {
             Some((change.path.shown(), Hash::of(&change.after.as_ref()?.bytes)))
@@ -175,6 +178,12 @@ async fn checked(context: ToolContext, mut said: ToolOutput, paths: &[String]) -
         let _ = write!(said.text, "\n\ncheck {command:?} {word}:\n{}", ran.text);
     }
     said
+}
+
+/// What a parser says about a file that parsed before.
+fn broken(FileChange { path, before, after }: &FileChange) -> Option<String> {
+    let text = |side: &Option<Contents>| Some(Text::decode(&side.as_ref()?.bytes).ok()?.raw());
+    dunnock_syntax::broken_by_edit(&path.shown(), &text(before)?, &text(after)?)
 }
 
 /// Quotes a path as one shell word.

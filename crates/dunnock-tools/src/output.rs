@@ -29,6 +29,8 @@ pub(crate) struct ToolOutput {
     pub(crate) seen_files: Vec<SeenFile>,
     /// The diff of an edit.
     pub(crate) diff: Option<Blob>,
+    /// An image that the model is shown with the text.
+    pub(crate) image: Option<Blob>,
 }
 
 impl ToolOutput {
@@ -41,6 +43,7 @@ impl ToolOutput {
             exit: None,
             seen_files: Vec::new(),
             diff: None,
+            image: None,
         }
     }
 }

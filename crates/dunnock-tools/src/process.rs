@@ -538,6 +538,7 @@ fn said(
         exit,
         seen_files: Vec::new(),
         diff: None,
+        image: None,
     }
 }
 

@@ -239,8 +239,9 @@ impl Tools for Toolbox {
             failpoint::hit("tool.after", "");
             let hash = |blob: &Option<Blob>| blob.as_ref().map(|blob| blob.hash);
             let (full, streams, diff) = (hash(&said.full), hash(&said.streams), hash(&said.diff));
+            let images = hash(&said.image).into_iter().collect();
             let blobs: Vec<Blob> =
-                said.full.into_iter().chain(said.streams).chain(said.diff).collect();
+                [said.full, said.streams, said.diff, said.image].into_iter().flatten().collect();
             let outcome = match said.end {
                 ToolStatus::Done => Outcome::Done,
                 ToolStatus::Failed => Outcome::Failed,
@@ -256,6 +257,7 @@ impl Tools for Toolbox {
                 exit: said.exit,
                 seen_files: said.seen_files,
                 diff,
+                images,
                 ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
                 isolation: Some(isolation),
                 ..Finished::plain(job.call.id, outcome, &secrets::without(said.text))

@@ -136,6 +136,9 @@ fn title_line(title: &str) -> String {
 
 /// A short summary of what a read-only call found.
 fn result(part: &CallPart, end: &Finished) -> String {
+    if !end.images.is_empty() {
+        return count(end.images.len(), "image");
+    }
     let lines = end.shown.lines().filter(|line| !line.trim().is_empty()).count();
     match view(&part.tool) {
         Some(view) if !view.nothing.is_empty() && end.shown.starts_with(view.nothing) => {

@@ -18,6 +18,7 @@ mod figures;
 mod forged;
 mod git_history;
 mod guides;
+mod images;
 mod interrupts;
 mod leaks;
 mod lines;

@@ -276,7 +276,7 @@ export function sign(outcome: Outcome): { mark: string; tone: Tone; name: string
 export function result(
   part: CallPart,
   harness: boolean,
-  end: { outcome: Outcome; shown: string; exit?: number | null },
+  end: { outcome: Outcome; shown: string; exit?: number | null; images?: string[] },
 ): string {
   const word = outcomeWord(end.outcome);
   if (word === 'failed') return end.exit == null ? 'failed' : `exit ${end.exit}`;
@@ -288,6 +288,7 @@ export function result(
     return [n('+') > 0 && `+${n('+')}`, n('-') > 0 && `−${n('-')}`].filter(Boolean).join(' ');
   }
   if (isCommand(part)) return '';
+  if (end.images?.length) return count(end.images.length, 'image');
   const view = views.get(part.tool);
   if (view?.nothing && end.shown.startsWith(view.nothing)) return view.nothing;
   const lines = end.shown.split('\n').filter((l) => l.trim() !== '').length;

@@ -26,6 +26,7 @@ import { spans, withoutSequences } from '../text/ansi';
 import { visible } from '../text/safe';
 import { Lines, readDiff, signed, useSplit } from './Diff';
 import { Button, Mark } from './parts';
+import { Pictures } from './Picture';
 import styles from './Call.module.css';
 
 /** Lines of output shown below a command that succeeded, failed or is running. */
@@ -104,6 +105,14 @@ function Body({ call, session, open }: { call: CallItem; session: string; open: 
   if (edits && !call.harness) return <Edit call={call} session={session} />;
   const note = typeof call.end.outcome === 'object' ? call.end.outcome.declined.note : null;
   if (note) return <p className={styles.comment}>note: {visible(note)}</p>;
+  const images = call.end.images ?? [];
+  if (images.length > 0)
+    return (
+      <>
+        <Pictures session={session} images={images} alt={call.end.shown} />
+        {open ? <Output text={call.end.shown} label="Output" /> : null}
+      </>
+    );
   const shows =
     open ||
     word === 'failed' ||

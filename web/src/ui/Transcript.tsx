@@ -1,9 +1,7 @@
 /** The conversation. Only visible rows are rendered, however long it is. */
 
-import { useQuery } from '@tanstack/react-query';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
-import * as api from '../net/api';
 import { copyText } from '../state/actions';
 import { isShown, type Item, type Session } from '../state/fold';
 import { firstLine, furtherParts } from '../state/words';
@@ -12,42 +10,8 @@ import { prose, visible } from '../text/safe';
 import { Call } from './Call';
 import { classes } from './classes';
 import { Button, Fill } from './parts';
+import { Pictures } from './Picture';
 import styles from './Transcript.module.css';
-
-const asUrl = (blob: Blob) =>
-  new Promise<string>((done, fail) => {
-    const reader = new FileReader();
-    reader.onload = () => done(String(reader.result));
-    reader.onerror = () => fail(new Error('the picture cannot be read'));
-    reader.readAsDataURL(blob);
-  });
-
-/** A data URL whose type comes from the first bytes, since the server sends all blobs untyped. */
-async function pictureUrl(blob: Blob): Promise<string> {
-  const head = new Uint8Array(await blob.slice(0, 4).arrayBuffer());
-  const kind =
-    head[0] === 0x89
-      ? 'image/png'
-      : head[0] === 0xff
-        ? 'image/jpeg'
-        : head[0] === 0x47
-          ? 'image/gif'
-          : 'image/webp';
-  return asUrl(new Blob([blob], { type: kind }));
-}
-
-function Picture({ session, hash }: { session: string; hash: string }) {
-  const url = useQuery({
-    queryKey: ['picture', hash],
-    queryFn: async () => pictureUrl(await api.blob(session, hash)),
-    staleTime: Infinity,
-  });
-  return url.data ? (
-    <img src={url.data} alt="attached to this prompt" className={styles.picture} />
-  ) : (
-    <span className="faint">picture</span>
-  );
-}
 
 function Thought({ text, live }: { text: string; live: boolean }) {
   const [open, setOpen] = useState(false);
@@ -85,13 +49,7 @@ const Row = memo(function Row({ item, session }: { item: Item; session: string }
         <div className={styles.prompt} dir="auto">
           <span className="sr-only">You: </span>
           {prose(item.text)}
-          {item.images.length > 0 ? (
-            <div className={styles.pictures}>
-              {item.images.map((hash) => (
-                <Picture key={hash} session={session} hash={hash} />
-              ))}
-            </div>
-          ) : null}
+          <Pictures session={session} images={item.images} alt="attached to this prompt" />
         </div>
       );
     case 'thought':

@@ -54,6 +54,15 @@ impl Tool for ReplaceText {
             ..Example::PLAIN
         },
         Example {
+            about: "An edit that breaks the file",
+            files: &[("a.json", "{\n  \"n\": 1\n}\n")],
+            args: r#"{"path":"a.json","old":"1","new":"1,"}"#,
+            gives: "replaced 1 place in a.json\n1  {\n2    \"n\": 1,\n3  }\nwarning: a.json no longer parses \
+                    (it did before this edit): line 3: key must be a string",
+            leaves: &[("a.json", "{\n  \"n\": 1,\n}\n")],
+            ..Example::PLAIN
+        },
+        Example {
             about: "More than once",
             files: &[("a.txt", "x\ny\nx\n")],
             args: r#"{"path":"a.txt","old":"x","new":"z"}"#,

@@ -4,7 +4,11 @@ use crate::edit::Text;
 use crate::root::{PathError, RepoPath};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput, blocking};
 use crate::tools::list_files;
-use dunnock_proto::{CallId, Class, Hash, Recovery, SeenFile, ToolView, count};
+use dunnock_ports::Blob;
+use dunnock_proto::{
+    CallId, Class, Hash, MOST_PICTURE_BYTES, MOST_PICTURE_SIDE, Recovery, SeenFile, ToolView,
+    count, picture_kind, picture_size,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -16,7 +20,8 @@ const BYTES: usize = 128 << 10;
 /// Maximum bytes shown of one line.
 const WIDTH: usize = 2_000;
 
-/// Reads a file in the workspace, or some of its lines. Each line is shown with its number.
+/// Reads a file in the workspace, or some of its lines. Each line is shown with its number. Shows
+/// PNG, JPEG, GIF and WebP images.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ViewFile {
@@ -79,6 +84,14 @@ impl Tool for ViewFile {
             ..Example::PLAIN
         },
         Example {
+            about: "A PDF: how to read it",
+            files: &[("a.pdf", "%PDF-1.4\n\0\n")],
+            args: r#"{"path":"a.pdf"}"#,
+            gives: "a.pdf is a PDF of 11 bytes. Read its text with pdftotext, or make images of its \
+                    pages (pdftoppm -r 80 -png) and view those",
+            ..Example::PLAIN
+        },
+        Example {
             about: "A path outside the workspace",
             args: r#"{"path":"../secret"}"#,
             gives: "../secret is outside the workspace; give a path inside it, relative to its \
@@ -100,18 +113,15 @@ impl Tool for ViewFile {
                 Err(error) => Err::<String, _>(error).into(),
             };
         }
-        let mut seen_files = None;
-        let (said, seen_files) = match tokio::task::spawn_blocking(move || {
-            (view_file(&self, &context, &mut seen_files), seen_files)
-        })
-        .await
-        {
-            Ok((read, seen_files)) => (read.into(), seen_files),
-            Err(error) => {
-                (Err::<String, _>(format!("an error inside the agent: {error}")).into(), None)
-            }
-        };
-        ToolOutput { seen_files: seen_files.into_iter().collect(), ..said }
+        match tokio::task::spawn_blocking(move || view_file(&self, &context)).await {
+            Ok(Ok(Viewed { text, seen, image })) => ToolOutput {
+                seen_files: seen.into_iter().collect(),
+                image,
+                ..Ok::<_, String>(text).into()
+            },
+            Ok(Err(error)) => Err::<String, _>(error).into(),
+            Err(error) => Err::<String, _>(format!("an error inside the agent: {error}")).into(),
+        }
     }
 }
 
@@ -131,16 +141,26 @@ async fn output(call: CallId, context: &ToolContext) -> Result<Arc<[u8]>, String
     }
 }
 
-fn view_file(
-    args: &ViewFile,
-    context: &ToolContext,
-    seen_files: &mut Option<SeenFile>,
-) -> Result<String, String> {
+/// What there is to see of a file.
+#[derive(Default)]
+struct Viewed {
+    text: String,
+    seen: Option<SeenFile>,
+    image: Option<Blob>,
+}
+
+impl Viewed {
+    fn text(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
+}
+
+fn view_file(args: &ViewFile, context: &ToolContext) -> Result<Viewed, String> {
     let path = match RepoPath::parse(&context.root, &args.path) {
         Ok(path) => path,
         Err(error) => {
             return match system(&args.path).filter(|_| !args.bare) {
-                Some(bytes) => view(args, &args.path, &bytes),
+                Some(bytes) => view(args, &args.path, &bytes).map(Viewed::text),
                 None => Err(error.to_string()),
             };
         }
@@ -150,22 +170,46 @@ fn view_file(
             return Err(format!("{} is a folder", path.shown()));
         }
         let listed = list_files::two_levels(&args.path, context)?;
-        return Ok(format!("{} is a folder with these files:\n{listed}", path.shown()));
+        let text = format!("{} is a folder with these files:\n{listed}", path.shown());
+        return Ok(Viewed::text(text));
     }
     let contents = match context.root.read(&path) {
         Err(PathError::TooLong(name, size)) => {
             let start = context.root.read_start(&path, BYTES as u64).map_err(|e| e.to_string())?;
             let shown = view(args, &name, &start.bytes)?;
-            return Ok(format!(
+            return Ok(Viewed::text(format!(
                 "[TRUNCATED: the first {BYTES} of {size} bytes; to search the rest, call \
                  search_text on its folder]\n{shown}"
-            ));
+            )));
         }
         read => read.map_err(|e| e.to_string())?,
     };
-    let shown = view(args, &path.shown(), &contents.bytes)?;
-    *seen_files = Some(SeenFile { path: path.shown(), hash: Hash::of(&contents.bytes) });
-    Ok(shown)
+    let seen = Some(SeenFile { path: path.shown(), hash: Hash::of(&contents.bytes) });
+    if !args.bare
+        && let Some(text) = image(&path.shown(), &contents.bytes)?
+    {
+        return Ok(Viewed { text, seen, image: Some(Blob::new(contents.bytes)) });
+    }
+    Ok(Viewed { seen, ..Viewed::text(view(args, &path.shown(), &contents.bytes)?) })
+}
+
+/// Describes an image that a model can be shown; `None` if the file is something else.
+fn image(name: &str, bytes: &[u8]) -> Result<Option<String>, String> {
+    let Some((kind, (width, height))) = picture_kind(bytes).zip(picture_size(bytes)) else {
+        return Ok(None);
+    };
+    let kind = kind.trim_start_matches("image/").to_uppercase();
+    let size = bytes.len() as u64;
+    if size > MOST_PICTURE_BYTES || width.max(height) > MOST_PICTURE_SIDE {
+        return Err(format!(
+            "{name} is too large to be shown: {kind}, {width} x {height} pixels, {} KB (at most \
+             {MOST_PICTURE_SIDE} pixels a side and {} KB). Make a smaller copy and view that",
+            size.div_ceil(1024),
+            MOST_PICTURE_BYTES / 1024
+        ));
+    }
+    let size = size.div_ceil(1024);
+    Ok(Some(format!("{name} is an image: {kind}, {width} x {height} pixels, {size} KB")))
 }
 
 /// System folders that anyone may read: headers, libraries, documentation.
@@ -201,6 +245,13 @@ fn view(args: &ViewFile, name: &str, bytes: &[u8]) -> Result<String, String> {
         return Ok("empty file: 0 lines".into());
     }
     let Ok(text) = Text::decode(bytes) else {
+        if bytes.starts_with(b"%PDF-") && !args.bare {
+            let size = bytes.len();
+            return Ok(format!(
+                "{name} is a PDF of {size} bytes. Read its text with pdftotext, or make images of \
+                 its pages (pdftoppm -r 80 -png) and view those"
+            ));
+        }
         return Ok(format!("{name} is a binary file of {} bytes", bytes.len()));
     };
     let total = text.len();

@@ -3,11 +3,9 @@
 use crate::view::exit::usage;
 use dunnock_engine::Ports;
 use dunnock_ports::Blob;
-use dunnock_proto::{Hash, SessionId};
+use dunnock_proto::{Hash, MOST_PICTURE_BYTES, SessionId};
 use std::path::{Path, PathBuf};
 
-/// The size of an image that most servers accept.
-const MOST_BYTES: u64 = 5 << 20;
 const MOST: usize = 20;
 
 /// Reads images, and refuses other files before anything starts.
@@ -26,15 +24,15 @@ fn one(path: &Path) -> Result<Blob, String> {
     if !size.is_file() {
         return Err("it is not a file".into());
     }
-    if size.len() > MOST_BYTES {
+    if size.len() > MOST_PICTURE_BYTES {
         return Err(format!(
             "it is {} MB; servers accept at most {} MB",
             size.len() >> 20,
-            MOST_BYTES >> 20
+            MOST_PICTURE_BYTES >> 20
         ));
     }
     let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
-    match dunnock_model::picture_kind(&bytes) {
+    match dunnock_proto::picture_kind(&bytes) {
         Some(_) => Ok(Blob::new(bytes)),
         None => Err("it is not a PNG, JPEG, GIF or WebP image".into()),
     }

@@ -282,7 +282,7 @@ pub(crate) async fn clipboard_picture(programs: OwnPrograms) -> Result<String, S
         let Ok(Ok(made)) = tokio::time::timeout(Duration::from_secs(2), made).await else {
             continue;
         };
-        if made.status.success() && dunnock_model::picture_kind(&made.stdout).is_some() {
+        if made.status.success() && dunnock_proto::picture_kind(&made.stdout).is_some() {
             dunnock_private::create_folder(&folder).map_err(|e| e.to_string())?;
             let mut file = tempfile::Builder::new()
                 .suffix(".png")

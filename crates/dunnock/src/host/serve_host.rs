@@ -392,7 +392,7 @@ impl Host for ServeHost {
     }
 
     fn is_picture(&self, bytes: &[u8]) -> bool {
-        dunnock_model::picture_kind(bytes).is_some()
+        dunnock_proto::picture_kind(bytes).is_some()
     }
 
     fn undo<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<UndoPreview, Refusal>> {
