@@ -22,7 +22,9 @@ def variant(tool):
     """What a call of one tool must look like: required arguments only, texts that end."""
     schema = tool.get("parameters") or {}
     needed = schema.get("required") or []
-    arguments = {"type": "object", "properties": {key: STRING for key in needed}, "required": needed, "additionalProperties": False}
+    choices = {key: known["enum"] for key, known in (schema.get("properties") or {}).items() if "enum" in known}
+    properties = {key: {"enum": choices[key]} if key in choices else STRING for key in needed}
+    arguments = {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
     return {"type": "object", "properties": {"tool": {"const": tool["name"]}, "arguments": arguments},
             "required": ["tool", "arguments"], "additionalProperties": False}
 
@@ -31,15 +33,29 @@ def call(name, arguments):
     return json.dumps({"tool": name, "arguments": arguments})
 
 
+def shots_for(offered):
+    """The examples with the tools that are offered; Claude's have other names."""
+    editor = "str_replace_based_edit_tool"
+    for shot in SHOTS:
+        tool, arguments = shot["tool"], shot.get("arguments")
+        if tool == "shell" and "bash" in offered:
+            shot = {**shot, "tool": "bash"}
+        elif tool == "view_file" and editor in offered:
+            shot = {**shot, "tool": editor, "arguments": {"command": "view", **arguments}}
+        if shot["tool"] in offered or tool == "final":
+            yield shot
+
+
 def rewritten(body):
-    known = {shot["tool"] for shot in SHOTS}
+    shots = list(shots_for({t["function"]["name"] for t in body["tools"]}))
+    known = {shot["tool"] for shot in shots}
     tools = [t["function"] for t in body["tools"] if t["function"]["name"] in known]
     told = ", ".join(f"{t['name']}({', '.join((t.get('parameters') or {}).get('required') or [])})" for t in tools)
     messages = [{"role": "system", "content": f"You are an agent. Answer with one tool call as JSON. Tools: {told}, final(text)."}]
     # Examples like the task come last: what a model of this size saw last it does again.
     task = [m for m in body["messages"] if m["role"] == "user"][-1:]
     words = set(str(task[0].get("content")).split()[:3]) if task else set()
-    for shot in sorted(SHOTS, key=lambda shot: len(words & set(shot["user"].split()[:3]))):
+    for shot in sorted(shots, key=lambda shot: len(words & set(shot["user"].split()[:3]))):
         messages.append({"role": "user", "content": shot["user"]})
         if shot["tool"] == "final":
             messages.append({"role": "assistant", "content": json.dumps({"tool": "final", "text": shot["text"]})})

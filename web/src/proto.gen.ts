@@ -381,6 +381,8 @@ export interface Config {
   compact_at: number;
   /** How many of the last steps compaction leaves alone. */
   compact_keep: number;
+  /** When the work has to end. */
+  deadline: Deadline | null;
   /** Rules for calls that are always denied, whatever else allows them. */
   deny: (Rule)[];
   /** How hard the model is asked to think; if `null`, the default of this release. */
@@ -403,6 +405,8 @@ export interface Config {
   profile: string;
   /** How well commands must be isolated. */
   sandbox: Sandbox;
+  /** Whether an unattended model checks its work once more when it first says that it is done. */
+  second_look: boolean;
   /** How many answers in a row may repeat each other before the person is asked; 0 for no limit. */
   stall_limit: number;
   /** How many previous answers a new one is compared with, to detect a model that is stuck. */
@@ -413,6 +417,8 @@ export interface Config {
   token_bytes: number;
   /** Which tools the model is offered; empty means those that it was trained on. */
   tool_set: string;
+  /** Whether nothing waits for a person: what would need approval is refused, questions are answered by the harness, and an answer that ends the work too early is sent back. */
+  unattended: boolean;
   /** Commands that must pass before the work counts as done. */
   verify: (string)[];
   /** How often verification may fail. */
@@ -441,6 +447,8 @@ export interface ConfigPatch {
   compact_at: number;
   /** How many of the last steps compaction leaves alone. */
   compact_keep: number;
+  /** When the work has to end. */
+  deadline: Deadline | null;
   /** Rules for calls that are always denied, whatever else allows them. */
   deny: (Rule)[];
   /** How hard the model is asked to think; if `null`, the default of this release. */
@@ -463,6 +471,8 @@ export interface ConfigPatch {
   profile: string;
   /** How well commands must be isolated. */
   sandbox: Sandbox;
+  /** Whether an unattended model checks its work once more when it first says that it is done. */
+  second_look: boolean;
   /** How many answers in a row may repeat each other before the person is asked; 0 for no limit. */
   stall_limit: number;
   /** How many previous answers a new one is compared with, to detect a model that is stuck. */
@@ -473,6 +483,8 @@ export interface ConfigPatch {
   token_bytes: number;
   /** Which tools the model is offered; empty means those that it was trained on. */
   tool_set: string;
+  /** Whether nothing waits for a person: what would need approval is refused, questions are answered by the harness, and an answer that ends the work too early is sent back. */
+  unattended: boolean;
   /** Commands that must pass before the work counts as done. */
   verify: (string)[];
   /** How often verification may fail. */
@@ -502,6 +514,14 @@ export interface Created {
   config: Config;
   /** The folder it works in. */
   workspace: string;
+}
+
+/** When work has to end. */
+export interface Deadline {
+  /** When it was set. */
+  from: At;
+  /** The end. */
+  until: At;
 }
 
 /** A live update that is not an event: it is never stored. */
@@ -554,7 +574,7 @@ export type EndReason = "done" | "stopped" | {
     /** What happened and what to do about it. */
     error: string;
   };
-} | "limit" | "budget" | "unproven";
+} | "limit" | "budget" | "unproven" | "deadline";
 
 /** Work ended; the session is idle. */
 export interface Ended {
@@ -697,12 +717,25 @@ export interface Moved {
 /** What a reader must do with an event of an unknown kind. */
 export type Need = "must" | "may";
 
+/** Why a complete answer has nothing to go on with. */
+export type NoAnswer = "empty" | "cut_off";
+
+/** What a notice is for. */
+export type NoticeKind = "info" | "stalled" | "unfinished" | "no_answer" | "second_look" | {
+  time: {
+    /** Whether only one more request follows. */
+    last?: boolean;
+    /** The part of the time that has passed. */
+    percent: number;
+  };
+};
+
 /** Something the model should know has changed: instructions, tools, folder. */
 export interface Noticed {
+  /** What it is for. */
+  kind?: NoticeKind;
   /** What a preamble would be made of now, if this reports a change of that. */
   sources?: (Source)[];
-  /** Whether it says that the model makes no progress: sent once before the person is asked. */
-  stalled?: boolean;
   /** The text. */
   text: string;
 }
@@ -1156,6 +1189,8 @@ export interface StepFailed {
   incomplete?: boolean;
   /** What it may have used in addition, in that case. */
   lost?: Reserved;
+  /** How the answer ended, if it came and has nothing to go on with. */
+  no_answer?: NoAnswer | null;
   /** What had arrived: only text, never a call. */
   partial?: string;
   /** When a retry makes sense, if at all. */

@@ -356,6 +356,7 @@ impl Run {
             _ if taken_back => Some("it was undone".to_owned()),
             (Status::Done, _) => None,
             (_, Some(EndReason::Failed { error })) => Some(error.clone()),
+            (_, Some(EndReason::Deadline)) => Some("the deadline has come".to_owned()),
             (_, Some(EndReason::Unproven)) => Some("the checks do not pass".to_owned()),
             (_, Some(EndReason::Limit)) if s.proof == Proof::Failed => {
                 Some(format!("the checks do not pass after {}", count(self.iterations, "step")))

@@ -5,11 +5,14 @@
 //! Invariant: the result depends on the event alone. No list, constant or default is consulted:
 //! decisions belong to [`decide`](crate::decide()).
 
-use crate::state::{Call, OwnerState, Phase, Progress, Question, Stage, State, Undo, Unknown};
+use crate::state::{
+    Call, OwnerState, Phase, Progress, Question, Stage, State, Task, Undo, Unknown,
+};
 use dunnock_proto::{
     Answer, Answered, CallId, CallPart, Class, Compacted, Config, Decoded, EndReason, Event,
-    Failure, Finished, Hash, Need, Outcome, OwnerChanged, Part, Proof, QuestionKind, Record,
-    Recovery, Replied, RewindRequested, Role, Seq, Span, Step, StepStarted, Strength, Usage,
+    Failure, Finished, Hash, Need, NoticeKind, Outcome, OwnerChanged, Part, Proof, QuestionKind,
+    Record, Recovery, Replied, RewindRequested, Role, Seq, Span, Step, StepStarted, Strength,
+    Usage,
 };
 use std::sync::Arc;
 
@@ -52,6 +55,7 @@ pub fn apply(s: &mut State, event: &Event) {
             s.unseen += 1;
             let pictures = s.config.picture_tokens.saturating_mul(e.images.len() as u64);
             s.add_context(s.tokens(&e.text).saturating_add(pictures));
+            s.prompted(&e.text);
             s.fresh = true;
             s.refresh();
             s.questions.retain(|q| !matches!(*q.kind, QuestionKind::Limit { .. }));
@@ -70,6 +74,7 @@ pub fn apply(s: &mut State, event: &Event) {
             s.phase = Phase::Ready;
             s.wake = e.retry_at;
             s.overflowed = e.failure == Failure::Overflow;
+            s.task.no_answers = s.task.no_answers.saturating_add(u8::from(e.no_answer.is_some()));
             if s.overflowed {
                 s.overflows = s.overflows.saturating_add(1);
                 if s.overflows == 1 {
@@ -137,7 +142,7 @@ pub fn apply(s: &mut State, event: &Event) {
             }
         }
         Event::Finished(e) => s.finished(e),
-        Event::Planned(_) => {}
+        Event::Planned(e) => s.task.plan = Arc::new(e.steps.clone()),
         Event::InterruptRequested(_) => {
             s.version = s.seq;
             s.stopping = true;
@@ -207,7 +212,16 @@ pub fn apply(s: &mut State, event: &Event) {
         }
         Event::Noticed(e) => {
             s.add_context(s.tokens(&e.text));
-            s.progress.warnings += u32::from(e.stalled);
+            match e.kind {
+                NoticeKind::Info | NoticeKind::NoAnswer => {}
+                NoticeKind::Stalled => s.progress.warnings += 1,
+                NoticeKind::Unfinished => s.task.nudges = s.task.nudges.saturating_add(1),
+                NoticeKind::SecondLook => s.task.looked = true,
+                NoticeKind::Time { percent, last } => {
+                    s.task.time_told = Some(percent);
+                    s.task.last_told = last;
+                }
+            }
             if !e.sources.is_empty() {
                 s.sources = Arc::new(e.sources.clone());
             }
@@ -260,11 +274,24 @@ impl State {
         (self.tried, self.proof) = (0, Proof::None);
         (self.compacted, self.overflows) = (None, 0);
         self.progress = Progress::default();
+        self.task = Task {
+            prompts: self.task.prompts.clone(),
+            plan: self.task.plan.clone(),
+            ..Task::default()
+        };
         match &mut self.phase {
             Phase::Rest => self.phase = Phase::Ready,
             Phase::Compacting { due, .. } => *due = true,
             Phase::Ready | Phase::Thinking | Phase::Acting | Phase::Rewinding { .. } => {}
         }
+    }
+
+    /// A prompt of an idle session is a new task; another one adds to it.
+    fn prompted(&mut self, text: &Arc<str>) {
+        if self.phase == Phase::Rest {
+            self.task = Task::default();
+        }
+        Arc::make_mut(&mut self.task.prompts).push(text.clone());
     }
 
     /// An end never swallows a prompt that arrived meanwhile.
@@ -281,6 +308,7 @@ impl State {
             self.proof = Proof::None; // more was asked for meanwhile, so the proven state is not final
         }
         self.unseen = 0;
+        self.task.last_made = self.task.last_told;
         self.wake = None;
         self.calls.clear();
         self.bounds.push((e.upto, self.context));
@@ -324,6 +352,7 @@ impl State {
             self.context = e.usage.input.saturating_add(e.usage.output).saturating_sub(preamble);
         }
         self.phase = Phase::Acting;
+        self.task.no_answers = 0;
         self.compacted = None;
         self.overflowed = false;
         self.overflows = 0;
@@ -359,6 +388,7 @@ impl State {
         let Some(call) = self.call_mut(e.call) else { return };
         let began = matches!(call.stage, Stage::Started(_));
         let (wrote, harness) = (began && call.writes(), call.harness);
+        let edits = wrote && call.class == Class::Edit;
         call.stage = Stage::Finished { ok };
         call.moved = e.checked_tree.is_some();
         call.waited = ok && e.ms >= waiting;
@@ -366,6 +396,11 @@ impl State {
             Some(Hash::of_parts(&[outcome_name(&e.outcome).as_bytes(), e.shown.as_bytes()]));
         if wrote && keep {
             self.dirty = Some(seq);
+        }
+        self.task.acted |= wrote && !harness;
+        if edits && !e.seen_files.is_empty() {
+            let names = e.seen_files.iter().map(|file| file.path.clone());
+            Arc::make_mut(&mut self.task.edited).extend(names);
         }
         if harness {
             let mut checks = self.calls.iter().filter(|c| c.harness);
@@ -383,7 +418,8 @@ impl State {
     /// nothing is concluded; an answer from the person counts as progress.
     fn compare_with_before(&mut self) {
         let Some(tree) = &self.tree else { return };
-        if self.calls.iter().any(|c| c.role == Some(Role::AskPerson)) {
+        let asks = |c: &Call| c.role == Some(Role::AskPerson);
+        if !self.config.unattended && self.calls.iter().any(asks) {
             self.progress.same = 0;
             return;
         }
@@ -562,7 +598,8 @@ pub(crate) fn is_done(why: &EndReason) -> bool {
         | EndReason::Failed { .. }
         | EndReason::Limit
         | EndReason::Budget
-        | EndReason::Unproven => false,
+        | EndReason::Unproven
+        | EndReason::Deadline => false,
     }
 }
 

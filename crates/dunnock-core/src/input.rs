@@ -18,6 +18,8 @@ pub struct DecideContext {
     pub tree_at: Option<Tree>,
     /// What changed in the sources of the preamble.
     pub preamble_drift: Option<Noticed>,
+    /// The time that the events are stored with.
+    pub at: At,
     /// The lists that calls are judged by.
     pub policy: Policy,
 }

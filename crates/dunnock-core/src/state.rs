@@ -6,11 +6,11 @@
 
 use dunnock_proto::{
     Access, At, CallId, CallPart, Class, Config, EndReason, Hash, Isolation, OutboxWritten, Owner,
-    Preamble, Proof, QuestionId, QuestionKind, Recovery, Role, Seq, Source, Span, Step, Strength,
-    Tree,
+    PlanStep, Preamble, Proof, QuestionId, QuestionKind, Recovery, Role, Seq, Source, Span, Step,
+    Strength, Tree,
 };
 use dunnock_proto::{Mode, Reserved, Rule, Sandbox, Scope, Usage};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The phase of the loop.
@@ -263,6 +263,44 @@ pub struct Progress {
     pub warnings: u32,
 }
 
+/// What was done for the last prompts, since the session was last idle.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Task {
+    /// The prompts.
+    pub prompts: Arc<Vec<Arc<str>>>,
+    /// Whether a command ran or a file was edited.
+    pub acted: bool,
+    /// The model's plan.
+    pub plan: Arc<Vec<PlanStep>>,
+    /// Files that edit tools left.
+    pub edited: Arc<BTreeSet<String>>,
+    /// How often an answer without a call was sent back.
+    pub nudges: u8,
+    /// How many of the last answers were empty or cut off.
+    pub no_answers: u8,
+    /// Whether the model was told to look at its work a second time.
+    pub looked: bool,
+    /// The part of the time until the deadline, in percent, that the model was told of last.
+    pub time_told: Option<u8>,
+    /// Whether it was told that the next request is the last one.
+    pub last_told: bool,
+    /// Whether that request was made.
+    pub last_made: bool,
+}
+
+impl Task {
+    /// The steps of the plan that are not done.
+    pub fn open_steps(&self) -> impl Iterator<Item = &str> {
+        let open = |step: &&PlanStep| matches!(step.state.as_str(), "" | "pending" | "active");
+        self.plan.iter().filter(open).map(|step| step.text.as_str())
+    }
+    /// Whether no step of the plan is open.
+    #[must_use]
+    pub fn plan_done(&self) -> bool {
+        self.open_steps().next().is_none()
+    }
+}
+
 /// A folded session. Only events change the fields; see [`apply`](crate::apply()).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct State {
@@ -365,6 +403,8 @@ pub struct State {
     pub proof: Proof,
     /// Whether the model makes progress from step to step.
     pub progress: Progress,
+    /// What was done for the last prompts.
+    pub task: Task,
     /// How the work last ended.
     pub last: Option<Arc<EndReason>>,
 }
@@ -375,6 +415,11 @@ impl State {
     pub fn weaker(&self, call: &Call) -> bool {
         call.class == dunnock_proto::Class::Command
             && call.level.is_some_and(|level| self.level() > level)
+    }
+    /// Whether somebody can answer a question.
+    #[must_use]
+    pub fn is_attended(&self) -> bool {
+        self.config.attended && !self.config.unattended
     }
     /// The level that commands had before, if they would be isolated less well at `now` and the
     /// user has not accepted that: by turning the sandbox off, or by requiring a level that is met.
@@ -426,7 +471,9 @@ impl State {
         &self,
         unknown: impl IntoIterator<Item = CallId>,
     ) -> Option<QuestionKind> {
-        let asks = !self.stopping && !matches!(self.config.mode, Mode::Auto | Mode::All);
+        let asks = !self.stopping
+            && !self.config.unattended
+            && !matches!(self.config.mode, Mode::Auto | Mode::All);
         let repeatable = |id: CallId| self.call(id).is_some_and(|c| c.recovery == Recovery::Repeat);
         let calls: Vec<CallId> = unknown.into_iter().filter(|id| !repeatable(*id)).collect();
         (asks && !calls.is_empty()).then_some(QuestionKind::Unknown { calls })

@@ -47,7 +47,7 @@ impl State {
         match self.last.as_deref() {
             Some(EndReason::Done) => Status::Done,
             Some(EndReason::Failed { .. } | EndReason::Unproven) => Status::Failed,
-            Some(EndReason::Limit | EndReason::Budget) => Status::Limit,
+            Some(EndReason::Limit | EndReason::Budget | EndReason::Deadline) => Status::Limit,
             Some(EndReason::Stopped) | None => Status::Stopped,
         }
     }

@@ -108,6 +108,9 @@ pub fn config(r: &mut Rng) -> Config {
             .pick(&[Mode::Read, Mode::Ask, Mode::Edits, Mode::Auto, Mode::Auto, Mode::All])
             .unwrap(),
         attended: r.chance(60),
+        unattended: r.chance(10),
+        second_look: r.chance(50),
+        deadline: None,
         max_steps: 1 + r.below(6) as u32,
         verify: ["cargo test", "cargo fmt"]
             .iter()
@@ -287,12 +290,16 @@ pub fn failed(r: &mut Rng, step: Step, cut: bool) -> StepFailed {
         (failure == Failure::Transport && r.chance(60)).then(|| At(1000 + r.below(1000) as i64));
     let partial = if r.chance(40) { text(r, 20) } else { "".into() };
     let (attempts, usage) = (attempts(r), usage(r));
+    let nothing = failure == Failure::Rejected && r.chance(60);
+    let kinds = [NoAnswer::Empty, NoAnswer::CutOff];
+    let no_answer = nothing.then(|| *r.pick(&kinds).unwrap());
     StepFailed {
         step,
         attempts,
         failure,
         error: "no".into(),
         partial,
+        no_answer,
         usage,
         retry_at,
         incomplete: false,
@@ -442,7 +449,10 @@ fn patch(r: &mut Rng) -> ConfigPatch {
         1 => set.model = Some(["m/1", "m/2", ""][r.below(3) as usize].into()),
         2 => set.max_steps = Some(r.below(8) as u32),
         3 => set.checkpoints = Some(r.chance(50)),
-        4 => set.attended = Some(r.chance(60)),
+        4 => {
+            set.attended = Some(r.chance(60));
+            set.unattended = Some(r.chance(10));
+        }
         5 => set.window = Some(r.chance(50).then(|| 300 + r.below(2000))),
         6 => {
             set.budget = Some(Budget {

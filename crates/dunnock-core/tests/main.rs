@@ -21,4 +21,5 @@ mod rng;
 mod scenes;
 mod stage;
 mod stalls;
+mod unattended;
 mod world;

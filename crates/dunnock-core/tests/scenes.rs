@@ -556,6 +556,7 @@ fn a_rewind_does_not_overwrite_files_that_could_not_be_kept() {
         day_left: None,
         tree_at: Some(Tree("old".into())),
         preamble_drift: None,
+        at: At(0),
         policy: Policy::default(),
     };
     let rewind = Command::Rewind { to: RewindTo::Event(3), scope: Scope::Both, force: false };

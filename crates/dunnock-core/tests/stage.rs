@@ -21,6 +21,7 @@ pub struct Scene {
     pub out: String,
     pub log: Vec<Event>,
     pub day_left: Option<u64>,
+    pub at: At,
 }
 
 pub fn scene(config: Config) -> Scene {
@@ -38,8 +39,15 @@ pub fn scene_at(config: Config, level: Isolation) -> Scene {
     }
     .into();
     apply(&mut s, &created);
-    let mut scene =
-        Scene { s, owner: 0, serial: 0, out: String::new(), log: vec![created], day_left: None };
+    let mut scene = Scene {
+        s,
+        owner: 0,
+        serial: 0,
+        out: String::new(),
+        log: vec![created],
+        day_left: None,
+        at: At(0),
+    };
     scene.take_at(level);
     scene.out.clear();
     scene
@@ -73,6 +81,7 @@ impl Scene {
                 day_left: self.day_left,
                 tree_at: None,
                 preamble_drift: None,
+                at: self.at,
                 policy: Policy::default(),
             },
             input,
@@ -134,6 +143,7 @@ impl Scene {
             }
             Event::CompactionStarted(e) => format!("{:?} upto {}", e.strength, e.upto),
             Event::CompactionFailed(e) => e.error.clone(),
+            Event::Noticed(e) if e.kind != NoticeKind::Info => format!("{:?}", e.kind),
             Event::Planned(e) => format!("{} steps", e.steps.len()),
             _ => String::new(),
         };
@@ -238,9 +248,15 @@ impl Scene {
             "compact" => self.command(Command::Compact),
             "crash" => self.take(),
             "fail" => {
+                let no_answer = match rest {
+                    "empty" => Some(NoAnswer::Empty),
+                    "too long" => Some(NoAnswer::CutOff),
+                    _ => None,
+                };
                 let failure = match rest {
                     "overflow" => Failure::Overflow,
                     "cut" => Failure::Interrupted,
+                    "empty" | "too long" => Failure::Rejected,
                     _ => Failure::Transport,
                 };
                 let retry_at = (rest == "later").then_some(At(9));
@@ -252,6 +268,7 @@ impl Scene {
                     failure,
                     error: rest.into(),
                     partial,
+                    no_answer,
                     usage,
                     retry_at,
                     incomplete: false,

@@ -196,6 +196,7 @@ impl World {
             day_left: self.r.chance(10).then(|| self.r.below(400)),
             tree_at,
             preamble_drift: news,
+            at: At(0),
             policy,
         }
     }

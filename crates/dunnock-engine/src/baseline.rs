@@ -96,6 +96,7 @@ impl Baselining {
             isolation: level,
             seen: Arc::default(),
             hidden_folder: None,
+            time_left: None,
         }
     }
 }

@@ -133,7 +133,7 @@ impl Driver {
             let preamble_drift = preamble_drift(&self.ports, &builder.state, &pending.input);
             let events = match decide(
                 &builder.state,
-                &DecideContext { day_left, tree_at, preamble_drift, policy: Policy::default() },
+                &DecideContext { day_left, tree_at, preamble_drift, at, policy: Policy::default() },
                 pending.input.clone(),
             ) {
                 Ok(events) => events,

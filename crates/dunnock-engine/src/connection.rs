@@ -85,19 +85,27 @@ impl Connection {
         Ok(Self { ports, pool, session, seen, inner, reaching: None })
     }
 
-    /// Opens a session that another process drives; `None` if no process does.
+    /// Attaches to a session that another process drives; `None` if no process does. Never drives
+    /// it, even if its owner leaves at this moment.
     ///
     /// # Errors
-    /// As above.
+    /// If the owner cannot be reached.
     pub async fn join(
         ports: Ports,
         session: SessionId,
         from: Seq,
     ) -> Result<Option<Self>, ConnectError> {
-        if !ports.ownership.is_driven(&session).await? {
-            return Ok(None);
+        let began = Instant::now();
+        loop {
+            if let Some(inner) = attach(&ports, &session, from).await? {
+                let (pool, seen, reaching) = (None, from, None);
+                return Ok(Some(Self { ports, pool, session, seen, inner, reaching }));
+            }
+            if !ports.ownership.is_driven(&session).await? {
+                return Ok(None);
+            }
+            pause(&ports, &session, began).await?;
         }
-        Self::open(ports, session, from).await.map(Some)
     }
 
     /// The driver, if it is in this process.
@@ -246,26 +254,48 @@ async fn reach(
             let frames = handle.frames(from);
             return Ok(Inner::Own { handle, frames, _guest: None });
         }
-        #[cfg(unix)]
-        if let Some(note) = ports.ownership.owner(session).await {
-            match Attached::connect(&note.socket, &ports.app, session, from).await {
-                Ok(far) => return Ok(Inner::Far(far)),
-                Err(NotAttached::Nobody) => {}
-                Err(NotAttached::Silent) => {
-                    let holder = ports.ownership.holder(session).await;
-                    return Err(ConnectError::Silent { holder });
-                }
-                Err(NotAttached::Mismatch(version)) => {
-                    return Err(ConnectError::Mismatch { pid: note.pid, version });
-                }
-            }
+        if let Some(inner) = attach(ports, session, from).await? {
+            return Ok(inner);
         }
-        if began.elapsed() > STOPPED_FOR {
-            let holder = ports.ownership.holder(session).await;
-            if holder.is_stopped() || began.elapsed() > TRY_FOR {
-                return Err(ConnectError::Silent { holder });
-            }
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
+        pause(ports, session, began).await?;
     }
+}
+
+/// Attaches to the process that drives a session; `None` if no process listens.
+#[cfg(unix)]
+async fn attach(
+    ports: &Ports,
+    session: &SessionId,
+    from: Seq,
+) -> Result<Option<Inner>, ConnectError> {
+    let Some(note) = ports.ownership.owner(session).await else { return Ok(None) };
+    match Attached::connect(&note.socket, &ports.app, session, from).await {
+        Ok(far) => Ok(Some(Inner::Far(far))),
+        Err(NotAttached::Nobody) => Ok(None),
+        Err(NotAttached::Silent) => {
+            let holder = ports.ownership.holder(session).await;
+            Err(ConnectError::Silent { holder })
+        }
+        Err(NotAttached::Mismatch(version)) => {
+            Err(ConnectError::Mismatch { pid: note.pid, version })
+        }
+    }
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unused_async, reason = "there is nothing to wait for here")]
+async fn attach(_: &Ports, _: &SessionId, _: Seq) -> Result<Option<Inner>, ConnectError> {
+    Ok(None)
+}
+
+/// Waits a moment before the next try; fails when the owner was silent for too long.
+async fn pause(ports: &Ports, session: &SessionId, began: Instant) -> Result<(), ConnectError> {
+    if began.elapsed() > STOPPED_FOR {
+        let holder = ports.ownership.holder(session).await;
+        if holder.is_stopped() || began.elapsed() > TRY_FOR {
+            return Err(ConnectError::Silent { holder });
+        }
+    }
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    Ok(())
 }

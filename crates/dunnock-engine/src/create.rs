@@ -60,6 +60,7 @@ pub async fn create_with_prompt(
         day_left: day_left(ports, day, &none, &builder.state),
         tree_at: None,
         preamble_drift: None,
+        at,
         policy: Policy::default(),
     };
     let events = decide(&builder.state, &context, Input::Command(request))

@@ -14,8 +14,8 @@ use dunnock_ports::{
     Restored, SaveControl, ToolCall,
 };
 use dunnock_proto::{
-    Answered, At, Checkpointed, Delta, Failure, Finished, Hash, Outcome, RewindFailed, Rewound,
-    SessionId, StepFailed, Tree,
+    Answered, At, Checkpointed, Config, Delta, Failure, Finished, Hash, Outcome, RewindFailed,
+    Rewound, SessionId, StepFailed, Tree,
 };
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -114,7 +114,10 @@ impl Driver {
                         Ok(pictures) => pictures,
                         Err(why) => return (why, Vec::new()),
                     };
-                    let asking = ModelRequest { session, preamble, request, pictures };
+                    let patient = state.config.unattended;
+                    let time_left = time_left(&ports, &state.config);
+                    let asking =
+                        ModelRequest { session, preamble, request, pictures, patient, time_left };
                     if via_bridge {
                         let work = match ports.model.write_outbox(asking).await {
                             Ok(handed) => EffectOutcome::OutboxWritten(handed),
@@ -161,6 +164,7 @@ impl Driver {
                     isolation: level,
                     seen,
                     hidden_folder,
+                    time_left: time_left(&ports, &s.config),
                 };
                 let keeps = s.config.checkpoints && ports.checkpoints.is_some();
                 let folder = Folder { keeps, tree: s.tree.clone(), writing: self.writing.clone() };
@@ -403,6 +407,12 @@ async fn wake(ports: Ports, at: At, halt: CancellationToken) -> Done {
 
 fn ended(call: &Call, outcome: Outcome, shown: &str) -> EffectOutcome {
     EffectOutcome::Output(Finished::plain(call.id, outcome, shown))
+}
+
+/// How much time is left until the deadline, if there is one.
+fn time_left(ports: &Ports, config: &Config) -> Option<Duration> {
+    let left = config.deadline?.until.0.saturating_sub(ports.clock.now().0).max(0);
+    Some(Duration::from_millis(left.unsigned_abs()))
 }
 
 /// The images that a request refers to.

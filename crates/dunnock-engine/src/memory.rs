@@ -108,6 +108,7 @@ impl Memory {
                     EndReason::Limit => "the iteration limit was reached".to_owned(),
                     EndReason::Budget => "the budget was used up".to_owned(),
                     EndReason::Unproven => "the checks do not pass".to_owned(),
+                    EndReason::Deadline => "the deadline has come".to_owned(),
                 };
                 self.line_at(u32::MAX, "ended:", &why);
             }

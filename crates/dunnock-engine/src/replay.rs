@@ -309,6 +309,7 @@ impl Replay<'_> {
             isolation: hands.level,
             seen: self.s.seen.clone(),
             hidden_folder: None,
+            time_left: None,
             call,
         };
         let (mut now, blobs) = hands.tools.run(job, quiet, CancellationToken::default()).await;
@@ -389,6 +390,7 @@ impl Replay<'_> {
             day_left: None,
             tree_at,
             preamble_drift: None,
+            at: self.records[at].envelope.at,
             policy: Policy::default(),
         };
         let mut made = decide(&self.s, &now, input.clone()).unwrap_or_default();
@@ -487,7 +489,8 @@ fn work(s: &State, event: &Event, previews: Previews) -> Option<EffectOutcome> {
             | EndReason::Stopped
             | EndReason::Limit
             | EndReason::Budget
-            | EndReason::Unproven => {
+            | EndReason::Unproven
+            | EndReason::Deadline => {
                 return None;
             }
         },

@@ -42,7 +42,7 @@ pub async fn go_back(
 ) -> Result<Rewound, RewindError> {
     let mut expect = Some(seen.version);
     if seen.phase != Phase::Rest {
-        if Connection::join(ports.clone(), session.clone(), seen.seq).await?.is_some() {
+        if ports.ownership.is_driven(session).await.map_err(ConnectError::from)? {
             return Err(RewindError::AtWork);
         }
         let id = InputId::from_random(ports.clock.random());

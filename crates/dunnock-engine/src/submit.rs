@@ -61,6 +61,7 @@ pub async fn submit_offline(
             day_left: day_left(ports, ledger, &loaded, before),
             tree_at: None,
             preamble_drift: preamble_drift(ports, before, &input),
+            at,
             policy: Policy::default(),
         };
         let events = match decide(before, &now, input) {

@@ -13,8 +13,8 @@ use crate::wires::{self, Outgoing};
 use dunnock_core::failpoint;
 use dunnock_ports::{CancellationToken, DeltaSink};
 use dunnock_proto::{
-    Answered, At, Attempt, Delta, Failure, Hash, Message, Part, Reserved, Step, StepFailed, Stop,
-    Usage,
+    Answered, At, Attempt, Delta, Failure, Hash, Message, NoAnswer, Part, Reserved, Step,
+    StepFailed, Stop, Usage,
 };
 use futures_util::StreamExt as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,10 +35,14 @@ pub struct Timeouts {
     pub longest_pause: Duration,
     /// How long to wait for a connection.
     pub offline: Duration,
+    /// The same, and for a server that is busy, while nobody watches.
+    pub unattended: Duration,
 }
 
 /// How often a request is sent if it fails in a way that passes.
 const ATTEMPTS: u32 = 5;
+/// How often it is sent while nobody watches. Their time is limited, too.
+const MOST_ATTEMPTS: u32 = 60;
 /// Attempts if there is no server at the address, and none has answered before: a server that is not
 /// running rarely starts within seconds.
 const ATTEMPTS_TO_CONNECT: u32 = 3;
@@ -55,6 +59,7 @@ impl Default for Timeouts {
             pause: Duration::from_millis(500),
             longest_pause: Duration::from_secs(60),
             offline: Duration::from_secs(300),
+            unattended: Duration::from_secs(20 * 60),
         }
     }
 }
@@ -130,6 +135,10 @@ pub(crate) struct Resume {
     pub(crate) failed_attempts: u32,
     /// This model has answered before in the session.
     pub(crate) answered: bool,
+    /// Nobody watches: wait long for a server that is busy or cannot be reached.
+    pub(crate) patient: bool,
+    /// How long to wait for it at most.
+    pub(crate) time_left: Option<Duration>,
 }
 
 /// A request to a model.
@@ -231,13 +240,20 @@ pub(crate) async fn ask(
     }
     let mut attempts: Vec<Attempt> = Vec::new();
     let mut usage = Usage::default();
+    let mut patience = line.patience;
+    if let Some(left) = resume.and_then(|resume| resume.time_left) {
+        patience.unattended = patience.unattended.min(left);
+        patience.offline = patience.offline.min(left);
+    }
     let mut retries = Retries {
-        patience: line.patience,
+        patience,
         failed: resume.map_or(0, |resume| resume.failed_attempts),
         idle: 0,
         connects: 0,
         answered: resume.map(|resume| resume.answered),
         offline_since: None,
+        busy_since: None,
+        patient: resume.is_some_and(|resume| resume.patient),
     };
     loop {
         let (at, began) = (now(), Instant::now());
@@ -281,6 +297,7 @@ pub(crate) async fn ask(
             failure,
             error,
             partial: partial.into(),
+            no_answer: None,
             usage,
             retry_at: None,
             incomplete: false,
@@ -303,7 +320,8 @@ pub(crate) async fn ask(
                     .or_else(|| twice(preamble, messages, &parts));
                 if let Some(why) = why {
                     let error = format!("{}: {why}", line.provider.name);
-                    return Err(fail(attempts, Failure::Rejected, error, &partial));
+                    let failed = fail(attempts, Failure::Rejected, error, &partial);
+                    return Err(StepFailed { no_answer: how_it_ended(&parts, &stop), ..failed });
                 }
                 let model = preamble.model.clone();
                 return Ok(Answered {
@@ -426,6 +444,9 @@ struct Retries {
     /// Whether this model has answered before in the session; `None` if this is no step of one.
     answered: Option<bool>,
     offline_since: Option<Instant>,
+    busy_since: Option<Instant>,
+    /// Nobody watches.
+    patient: bool,
 }
 
 impl Retries {
@@ -441,7 +462,8 @@ impl Retries {
                 return (self.connects < most).then_some((pause, plan));
             }
             let since = *self.offline_since.get_or_insert_with(Instant::now);
-            let left = self.patience.offline.checked_sub(since.elapsed())?;
+            let most = if self.patient { self.patience.unattended } else { self.patience.offline };
+            let left = most.checked_sub(since.elapsed())?;
             let (pause, minutes) = (pause.min(OFFLINE_PAUSE), left.as_secs().div_ceil(60));
             let next = seconds(pause);
             let plan =
@@ -464,8 +486,24 @@ impl Retries {
             Retry::Busy { wait } => ("retrying", ATTEMPTS, wait),
         };
         let pause = pause(self.patience, self.failed, wait);
+        if self.patient && wait_is_worth(again) {
+            let since = *self.busy_since.get_or_insert_with(Instant::now);
+            let left = self.patience.unattended.checked_sub(since.elapsed() + pause)?;
+            let minutes = left.as_secs().div_ceil(60);
+            let next = seconds(pause);
+            let plan = format!("{word}, for up to {minutes} min more, next attempt in {next}");
+            return (self.failed < MOST_ATTEMPTS).then_some((pause, plan));
+        }
         let plan = format!("{word} {}/{most} in {}", self.failed + 1, seconds(pause));
         (self.failed < most).then_some((pause, plan))
+    }
+}
+
+/// Whether a server that failed like this may answer later.
+fn wait_is_worth(again: &Retry) -> bool {
+    match again {
+        Retry::Busy { .. } | Retry::Reconnect => true,
+        Retry::Idle | Retry::Never | Retry::OtherKey | Retry::Connect { .. } => false,
     }
 }
 
@@ -487,6 +525,16 @@ pub(crate) fn no_answer(parts: &[Part], stop: &Stop) -> Option<&'static str> {
             Some("the model returned an empty answer. Rephrase, or try another model")
         }
         Stop::End | Stop::Calls | Stop::Other(_) => None,
+    }
+}
+
+/// How such an answer ended, if the model can do better once it is told.
+fn how_it_ended(parts: &[Part], stop: &Stop) -> Option<NoAnswer> {
+    no_answer(parts, stop)?;
+    match stop {
+        Stop::Length => Some(NoAnswer::CutOff),
+        Stop::End | Stop::Calls | Stop::Other(_) => Some(NoAnswer::Empty),
+        Stop::Filter => None,
     }
 }
 

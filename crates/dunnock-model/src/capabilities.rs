@@ -7,6 +7,7 @@ use crate::provider::{Provider, Quirks};
 use crate::tool_sets::ToolSet;
 use crate::wire::Wire;
 use dunnock_ports::ToolSpec;
+use dunnock_proto::Role;
 
 /// How requests to a model are written, and what it is offered.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +29,8 @@ pub(crate) struct Capabilities {
     pub(crate) family: &'static str,
     /// It writes patches as plain text instead of JSON.
     pub(crate) freeform: bool,
+    /// Nobody answers its questions.
+    pub(crate) unattended: bool,
     /// Time limit in seconds for a command of a copy-and-paste session.
     pub(crate) timeout: u64,
 }
@@ -49,12 +52,16 @@ impl Capabilities {
             tool_set: ToolSet::Plain,
             family: "",
             freeform: false,
+            unattended: false,
             timeout: 0,
         }
     }
 
     /// The tools that it is offered.
-    pub(crate) fn offers(&self, all: Vec<ToolSpec>) -> Vec<ToolSpec> {
+    pub(crate) fn offers(&self, mut all: Vec<ToolSpec>) -> Vec<ToolSpec> {
+        if self.unattended {
+            all.retain(|offer| offer.tool.role != Role::AskPerson);
+        }
         match self.preset {
             Preset::Plain if !self.aliases => all,
             Preset::Plain => self.tool_set.offers(self.size, self.edit, all),

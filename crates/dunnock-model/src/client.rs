@@ -326,6 +326,7 @@ impl ModelClient {
             tool_set,
             edit,
             family: tool_sets::family_note(&config.model),
+            unattended: config.unattended,
             timeout: config.bridge.as_ref().map_or(0, |bridge| bridge.timeout),
             ..known
         })
@@ -646,7 +647,7 @@ impl Model for ModelClient {
                 };
                 return bridge::wait(&asking, bridge_settings, &again, live, halt).await;
             }
-            let ModelRequest { request, pictures, session, .. } = asking;
+            let ModelRequest { request, pictures, session, patient, time_left, .. } = asking;
             let messages = request.messages();
             let (preamble, step, hash) = (&recorded, request.step, request.hash());
             let answered = request.answered_by.as_deref() == Some(&preamble.model);
@@ -656,7 +657,12 @@ impl Model for ModelClient {
                 step,
                 hash,
                 messages: &messages,
-                resume: Some(Resume { failed_attempts: request.failed_attempts, answered }),
+                resume: Some(Resume {
+                    failed_attempts: request.failed_attempts,
+                    answered,
+                    patient,
+                    time_left,
+                }),
                 pictures: &pictures,
                 anyway: false,
                 session: Some(session.as_str()),

@@ -69,7 +69,7 @@ pub(crate) struct Target<'a> {
     pub(crate) callable: &'a [Callable],
     /// Whether the items of an answer are sent back as they came; otherwise it is written anew.
     pub(crate) as_came: &'a (dyn Fn(&[Arc<str>]) -> bool + Sync),
-    /// Whether it accepts images; otherwise it is told where one was.
+    /// Whether it accepts images; otherwise a sentence stands in place of each.
     pub(crate) sees_pictures: bool,
 }
 

@@ -163,6 +163,7 @@ impl Prompts {
             environment => environment, instructions => instructions, parallel => parallel, tools => tools,
             memory => briefing.memory.as_str(), timeout => capabilities.timeout,
             guidance => capabilities.tool_set.guidance(capabilities.edit), family => capabilities.family,
+            unattended => capabilities.unattended,
         };
         let texts = self.used(size, dialect, preset).map(|name| self.render(name, values.clone()));
         Ok(texts.collect::<Result<Vec<String>, String>>()?.join("\n\n"))

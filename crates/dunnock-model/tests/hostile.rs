@@ -447,6 +447,8 @@ async fn comes(wire: Wire, fault: Fault) -> Comes {
         preamble: blob.bytes,
         request,
         pictures: BTreeMap::new(),
+        patient: false,
+        time_left: None,
     };
     match client
         .ask(asking, Arc::new(|_| {}), CancellationToken::default())

@@ -352,6 +352,8 @@ async fn a_session_is_the_key_of_its_cache() {
             preamble: preamble.into_bytes().into(),
             request: crate::request(Hash::ZERO, &[prompt("hi")]),
             pictures: std::collections::BTreeMap::new(),
+            patient: false,
+            time_left: None,
         };
         let client = openai(&server.base_url());
         client.ask(asking, Arc::new(|_| {}), CancellationToken::default()).await.unwrap();

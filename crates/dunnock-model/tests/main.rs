@@ -49,6 +49,7 @@ pub fn patience() -> Timeouts {
         pause: ms(20),
         longest_pause: ms(1500),
         offline: ms(30_000),
+        unattended: ms(60_000),
     }
 }
 
@@ -130,6 +131,14 @@ pub async fn ask_with(client: &ModelClient, events: &[Event], halt: Cancellation
     ask_as(client, &config(), events, halt, Seen::default()).await
 }
 
+/// The same while nobody watches.
+pub async fn ask_patiently(server: &ScriptedServer) -> Asked {
+    let client = client(provider(&server.base_url(), None));
+    let config = Config { unattended: true, ..config() };
+    let (events, halt) = (&[prompt("hi")], CancellationToken::default());
+    ask_as(&client, &config, events, halt, Seen::default()).await
+}
+
 /// The deltas that were shown so far.
 pub type Seen = Arc<Mutex<Vec<Delta>>>;
 
@@ -148,6 +157,8 @@ pub async fn ask_as(
         preamble: blob.bytes,
         request: request(preamble.hash, events),
         pictures: pictures(events),
+        patient: config.unattended,
+        time_left: None,
     };
     let answer = client.ask(asking, live, halt).await.map(|(answered, _)| answered);
     let live = seen.lock().unwrap().clone();

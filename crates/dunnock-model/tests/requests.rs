@@ -173,6 +173,8 @@ async fn a_head_of_the_first_release_is_asked_as_it_was() {
         preamble: preamble.as_bytes().into(),
         request,
         pictures: std::collections::BTreeMap::new(),
+        patient: false,
+        time_left: None,
     };
     client.ask(asking, Arc::new(|_| {}), CancellationToken::default()).await.unwrap();
     let sent = String::from_utf8(server.bodies()[0].to_vec()).unwrap();
@@ -185,6 +187,8 @@ async fn a_head_of_the_first_release_is_asked_as_it_was() {
         preamble: br#"{"v":3,"model":"script/x","system":"","tools":[]}"#[..].into(),
         request: crate::request(Hash::ZERO, &[prompt("hi")]),
         pictures: std::collections::BTreeMap::new(),
+        patient: false,
+        time_left: None,
     };
     let failed =
         client.ask(later, Arc::new(|_| {}), CancellationToken::default()).await.unwrap_err();

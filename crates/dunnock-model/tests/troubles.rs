@@ -1,7 +1,9 @@
 //! What goes wrong with servers: told in words that say what to do, tried again where that may
 //! help, stopped at once (R8).
 
-use crate::{Asked, Seen, ask, ask_as, ask_with, client, config, patience, prompt, provider};
+use crate::{
+    Asked, Seen, ask, ask_as, ask_patiently, ask_with, client, config, patience, prompt, provider,
+};
 use dunnock_ports::CancellationToken;
 use dunnock_proto::*;
 use dunnock_testkit::model::Say;
@@ -72,6 +74,24 @@ async fn tries_are_bounded_and_wait_as_the_server_asks() {
         began.elapsed(),
         patience().longest_pause + Duration::from_secs(1),
     );
+}
+
+/// Nine seconds of rate limiting ended a run that nobody watched.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_nobody_watches_a_busy_server_is_waited_for() {
+    for status in [429, 503, 529] {
+        let busy = || vec![Served::wrong(Say::text("x"), Fault::Status(status, None)).times(8)];
+        let server = ScriptedServer::start(busy()).await;
+        assert_eq!(ask_patiently(&server).await.answer.unwrap().attempts.len(), 9, "{status}");
+        let server = ScriptedServer::start(busy()).await;
+        let failed = ask(&server).await.answer.unwrap_err();
+        assert_eq!(failed.attempts.len(), 5, "{status}: somebody who watches is told sooner");
+    }
+    // A quota does not come back by waiting.
+    let quota = Fault::Says(429, r#"{"error":{"message":"your quota is used up"}}"#.into());
+    let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), quota)]).await;
+    let failed = ask_patiently(&server).await.answer.unwrap_err();
+    assert_eq!(failed.attempts.len(), 1, "{failed:?}");
 }
 
 /// A stream that broke and is followed by another attempt.

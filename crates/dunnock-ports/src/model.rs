@@ -8,6 +8,7 @@ use dunnock_proto::{
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A request to a model.
 #[derive(Debug, Clone)]
@@ -20,6 +21,10 @@ pub struct ModelRequest {
     pub request: Request,
     /// The images that it refers to.
     pub pictures: BTreeMap<Hash, Arc<[u8]>>,
+    /// Whether to wait long for a server that is busy or cannot be reached, because nobody watches.
+    pub patient: bool,
+    /// How long to wait for such a server at most, because the session has a deadline.
+    pub time_left: Option<Duration>,
 }
 
 /// A model.

@@ -5,6 +5,7 @@ use dunnock_core::Call;
 use dunnock_proto::{Access, CallPreview, Finished, Hash, Isolation, SessionId, Tool};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A tool as described to the model, and what the core must know about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub struct ToolCall {
     /// A folder that is hidden from commands, like those of the program itself: it holds the
     /// pasted answers of the chat.
     pub hidden_folder: Option<String>,
+    /// How long it may take at most, because the session has a deadline.
+    pub time_left: Option<Duration>,
 }
 
 /// Runs calls.

@@ -318,6 +318,17 @@ pub enum Failure {
     Transport,
 }
 
+/// Why a complete answer has nothing to go on with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum NoAnswer {
+    /// It has no text and no call.
+    Empty,
+    /// It was cut off at the output limit, in its text.
+    CutOff,
+}
+
 /// The request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -333,6 +344,9 @@ pub struct StepFailed {
     /// What had arrived: only text, never a call.
     #[serde(default, skip_serializing_if = "str_is_empty")]
     pub partial: Arc<str>,
+    /// How the answer ended, if it came and has nothing to go on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_answer: Option<NoAnswer>,
     /// What it used.
     #[serde(default)]
     pub usage: Usage,
@@ -357,6 +371,7 @@ impl StepFailed {
             failure,
             error,
             partial: "".into(),
+            no_answer: None,
             usage,
             retry_at,
             incomplete: false,
@@ -671,6 +686,8 @@ pub enum EndReason {
     Budget,
     /// Verification failed as often as allowed.
     Unproven,
+    /// The deadline has come.
+    Deadline,
 }
 
 /// What is known about the correctness of the work.
@@ -927,9 +944,9 @@ pub struct Titled {
 pub struct Noticed {
     /// The text.
     pub text: Arc<str>,
-    /// Whether it says that the model makes no progress: sent once before the person is asked.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub stalled: bool,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "NoticeKind::is_info")]
+    pub kind: NoticeKind,
     /// What a preamble would be made of now, if this reports a change of that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
@@ -939,7 +956,45 @@ impl Noticed {
     /// A notice without further details.
     #[must_use]
     pub fn plain(text: impl Into<Arc<str>>) -> Self {
-        Self { text: text.into(), stalled: false, sources: Vec::new() }
+        Self { text: text.into(), kind: NoticeKind::Info, sources: Vec::new() }
+    }
+    /// A notice of this kind.
+    #[must_use]
+    pub fn of(kind: NoticeKind, text: impl Into<Arc<str>>) -> Self {
+        Self { kind, ..Self::plain(text) }
+    }
+}
+
+/// What a notice is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum NoticeKind {
+    /// It tells the model something that it should know.
+    #[default]
+    Info,
+    /// The model makes no progress.
+    Stalled,
+    /// An answer without a call would have ended unfinished work.
+    Unfinished,
+    /// An answer was empty or cut off, and the work goes on.
+    NoAnswer,
+    /// The model says that it is done, and is asked to check its work once more.
+    SecondLook,
+    /// It says how much time is left until the deadline.
+    Time {
+        /// The part of the time that has passed.
+        percent: u8,
+        /// Whether only one more request follows.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        last: bool,
+    },
+}
+
+impl NoticeKind {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_info(&self) -> bool {
+        *self == Self::Info
     }
 }
 

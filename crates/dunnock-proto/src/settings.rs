@@ -3,7 +3,7 @@
 //! Invariant: settings are recorded as events, so a new default in a later release never changes an
 //! old session.
 
-use crate::{Hash, Usage};
+use crate::{At, Hash, Usage};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The approval mode: which calls need the person's approval.
@@ -447,6 +447,26 @@ pub struct Budget {
     pub ms: Option<u64>,
 }
 
+/// When work has to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Deadline {
+    /// When it was set.
+    pub from: At,
+    /// The end.
+    pub until: At,
+}
+
+impl Deadline {
+    /// How much of the time has passed, from 0 to 100.
+    #[must_use]
+    pub fn percent(self, at: At) -> u8 {
+        let all = self.until.0.saturating_sub(self.from.0).max(1);
+        let passed = at.0.saturating_sub(self.from.0).clamp(0, all);
+        u8::try_from(passed.saturating_mul(100) / all).unwrap_or(100)
+    }
+}
+
 /// What a model costs, in millionths of a US dollar per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -555,6 +575,13 @@ config! {
     /// Whether somebody can answer: limits and budgets then become questions instead of ending the
     /// work.
     attended: bool = false;
+    /// Whether nothing waits for a person: what would need approval is refused, questions are
+    /// answered by the harness, and an answer that ends the work too early is sent back.
+    unattended: bool = false;
+    /// When the work has to end.
+    deadline: Option<Deadline> = None;
+    /// Whether an unattended model checks its work once more when it first says that it is done.
+    second_look: bool = false;
     /// The maximum number of model requests for one prompt.
     max_steps: u32 = 200;
     /// Commands that must pass before the work counts as done.

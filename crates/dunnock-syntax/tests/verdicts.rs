@@ -1,7 +1,7 @@
 //! Broken edits are reported, good ones are not. The parsers of the languages themselves say which
 //! is which: `python3`, `node` and `gofmt`.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test ends where it goes wrong")]
+#![expect(clippy::unwrap_used, reason = "a test ends where it goes wrong")]
 
 mod cases;
 

@@ -192,6 +192,7 @@ impl Model for ScriptedModel {
                 failure,
                 error: "the script says so".into(),
                 partial: partial.into(),
+                no_answer: None,
                 usage: say.usage,
                 retry_at,
                 incomplete: failure == Failure::Interrupted,

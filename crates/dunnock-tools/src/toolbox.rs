@@ -17,7 +17,10 @@ use dunnock_ports::{
 use dunnock_proto::{Access, CallPreview, Finished, Isolation, Outcome, SessionId, VerifyArgs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// The least that a call gets before a deadline.
+const LEAST_TIME: Duration = Duration::from_secs(1);
 
 /// Runs every tool in the table, and the harness's own checks.
 pub struct Toolbox {
@@ -103,9 +106,17 @@ impl Toolbox {
                 return Err::<String, _>(format!("the workspace cannot be opened: {error}")).into();
             }
         };
+        let mut limits = self.limits.clone();
+        if let Some(left) = job.time_left {
+            // A call that ends after the deadline helps nobody.
+            let limits = Arc::make_mut(&mut limits);
+            for most in [&mut limits.command, &mut limits.command_most, &mut limits.verify] {
+                *most = left.max(LEAST_TIME).min(*most);
+            }
+        }
         let call_context = CallContext {
             root,
-            limits: self.limits.clone(),
+            limits,
             call: job.call.id,
             live,
             halt,
@@ -125,7 +136,7 @@ impl Toolbox {
             return match VerifyArgs::parse(args) {
                 Ok(check) => {
                     let program = Program::line(self.limits.shell, &check.command);
-                    process::run(&call_context, program, self.limits.verify).await
+                    process::run(&call_context, program, call_context.limits.verify).await
                 }
                 Err(error) => Err::<String, _>(error).into(),
             };

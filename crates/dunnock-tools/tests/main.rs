@@ -58,6 +58,7 @@ pub fn job(root: &Path, tool: &str, args: &str) -> ToolCall {
         isolation: Isolation::D,
         seen: Default::default(),
         hidden_folder: None,
+        time_left: None,
     }
 }
 

@@ -12,8 +12,8 @@ use crate::text::{Line, Style, Tone};
 use crate::words::{about, cents, first_line, so_far, usd};
 use dunnock_proto::{
     Answer, At, CallId, CallPart, Config, Decoded, Delta, EndReason, Event, Failure, FinalArgs,
-    Finished, Hash, Isolation, Outcome, Part, Partial, PlanStep, Proof, QuestionId, QuestionKind,
-    Record, Rule, Sandbox, Seq, SessionId, Step, Usage, VerifyArgs, count,
+    Finished, Hash, Isolation, NoticeKind, Outcome, Part, Partial, PlanStep, Proof, QuestionId,
+    QuestionKind, Record, Rule, Sandbox, Seq, SessionId, Step, Usage, VerifyArgs, count,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -467,7 +467,7 @@ impl Session {
                     out.push(note(&format!("`{}` failed before the task began", check.command)));
                 }
             }
-            Event::Noticed(e) if !e.sources.is_empty() || e.stalled => {
+            Event::Noticed(e) if !e.sources.is_empty() || e.kind != NoticeKind::Info => {
                 out.push(note(&format!("note to the model: {}", first_line(&e.text))));
             }
             // Not shown: notes for the model, requests whose result follows, timers.
@@ -676,6 +676,7 @@ impl Session {
             EndReason::Limit => ("step limit reached", Tone::Warn),
             EndReason::Budget => ("budget used up", Tone::Warn),
             EndReason::Unproven => ("not proven", Tone::Bad),
+            EndReason::Deadline => ("deadline reached", Tone::Warn),
         };
         let mut line = Line::of(&format!(" {word}"), Style::of(tone).bold());
         for (_, command, passed) in self.last_checks() {

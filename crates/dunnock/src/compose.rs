@@ -310,6 +310,8 @@ pub(crate) fn config(
         mode: settings.approve.value,
         sandbox: settings.sandbox.value,
         attended,
+        unattended: settings.unattended.value && !attended,
+        second_look: settings.second_look.value,
         max_steps: settings.max_steps.value,
         stall_limit: settings.stall_limit.value,
         verify: settings.verify.value.clone(),
@@ -352,6 +354,11 @@ pub(crate) fn patch(
         mode: settings.approve.is_flag().then_some(whole.mode),
         sandbox: settings.sandbox.is_flag().then_some(whole.sandbox),
         max_steps: settings.max_steps.is_flag().then_some(whole.max_steps),
+        unattended: match attended {
+            _ if settings.unattended.is_flag() => Some(whole.unattended),
+            Some(true) => Some(false), // somebody is here now
+            Some(false) | None => None,
+        },
         verify: settings.verify.is_flag().then_some(whole.verify),
         budget: settings.budget.is_flag().then_some(whole.budget),
         allow: (now.allow != whole.allow).then_some(whole.allow),

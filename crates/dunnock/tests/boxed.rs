@@ -250,6 +250,7 @@ async fn a_launcher_that_is_missing_or_killed_runs_nothing_bare() {
             isolation: level,
             seen: Default::default(),
             hidden_folder: None,
+            time_left: None,
         };
         let (finished, _) =
             toolbox.run(job, std::sync::Arc::new(|_| {}), CancellationToken::default()).await;

@@ -43,6 +43,7 @@ mod sessions;
 mod terminal;
 mod tool_table;
 mod travels;
+mod unattended;
 mod verdicts;
 mod web;
 mod window;

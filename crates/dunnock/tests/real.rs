@@ -255,40 +255,57 @@ async fn planner_runs_come_to_their_end_and_every_plan_is_valid() {
     println!("{plans} plans of {runs} planner runs are valid, with {actions} actions");
 }
 
+/// Runs a task with native calls; whether it was done, and how many steps it took.
+async fn native_task(
+    home: &Home,
+    task: &str,
+    done: impl Fn(&Home, &str) -> bool,
+) -> Result<usize, String> {
+    let all = &["--max-steps", "4", "--approve", "all", "--sandbox", "off"];
+    let Ran { out, err, .. } = run(home, "native", all, task).await;
+    let answered = facts(&out, "answered");
+    let native = answered.first().is_some_and(|answer| {
+        let answer = answer.to_string();
+        answer.contains("\"call\"") && !answer.contains("recovered")
+    });
+    match native && done(home, &out) {
+        true => Ok(answered.len()),
+        false => Err(format!("{answered:#?} {err}")),
+    }
+}
+
+/// With the small profile, and with each set of tools.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a real model: cargo xtask real"]
-async fn three_small_tasks_are_done_with_native_calls() {
-    let home = home();
-    let all = &["--max-steps", "4", "--approve", "all", "--sandbox", "off"];
-    for (task, done) in [
-        (
-            "Run the command touch made.",
-            Box::new(|home: &Home, _: &str| home.project().join("made").is_file())
-                as Box<dyn Fn(&Home, &str) -> bool>,
-        ),
-        ("Run the command mkdir made2.", Box::new(|home, _| home.project().join("made2").is_dir())),
-        (
-            "Read the file README.md.",
-            Box::new(|_, out| {
-                facts(out, "finished")
-                    .iter()
-                    .any(|f| f["shown"].as_str().is_some_and(|t| t.contains("# Herons")))
-            }),
-        ),
-    ] {
+async fn three_small_tasks_are_done_with_native_calls_and_each_set_of_tools() {
+    let reads = |_: &Home, out: &str| {
+        let shown = |f: &Value| f["shown"].as_str().is_some_and(|t| t.contains("# Herons"));
+        facts(out, "finished").iter().any(shown)
+    };
+    for set in ["small", "plain", "openai", "claude"] {
+        let home = home();
+        if set != "small" {
+            let config = home.dir.path().join(".config/dunnock/config.toml");
+            let text = std::fs::read_to_string(&config).unwrap();
+            let chosen = format!("profile = \"default\"\ntool_set = \"{set}\"\n");
+            std::fs::write(&config, text.replacen("profile = \"small\"\n", &chosen, 1)).unwrap();
+        }
         let began = Instant::now();
-        let Ran { code, out, err } = run(&home, "native", all, task).await;
-        let answered = facts(&out, "answered");
-        assert!(done(&home, &out), "{task}: {answered:#?} {err}");
-        assert!(
-            answered[0].to_string().contains("\"call\"")
-                && !answered[0].to_string().contains("recovered"),
-            "a native call"
-        );
-        println!(
-            "{task} exit {code}, {} steps, {:.1} s",
-            answered.len(),
-            began.elapsed().as_secs_f32()
-        );
+        let results = [
+            native_task(&home, "Run the command touch made.", |home, _| {
+                home.project().join("made").is_file()
+            })
+            .await,
+            native_task(&home, "Run the command mkdir made2.", |home, _| {
+                home.project().join("made2").is_dir()
+            })
+            .await,
+            native_task(&home, "Read the file README.md.", reads).await,
+        ];
+        let steps: usize = results.iter().flatten().sum();
+        let done = results.iter().filter(|result| result.is_ok()).count();
+        let seconds = began.elapsed().as_secs_f32();
+        println!("{set}: {done} of 3 tasks over after {steps} steps, {seconds:.1} s");
+        assert_eq!(done, 3, "{set}: {results:#?}");
     }
 }

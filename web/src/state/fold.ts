@@ -441,7 +441,7 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
         if (check.outcome !== 'done') note(s, `\`${check.command}\` failed before the task began`);
       return;
     case 'noticed':
-      if ((e.body.sources?.length ?? 0) > 0 || e.body.stalled)
+      if ((e.body.sources?.length ?? 0) > 0 || (e.body.kind ?? 'info') !== 'info')
         note(s, `note to the model: ${firstLine(e.body.text)}`);
       return;
     case 'rewind_requested':
@@ -760,6 +760,7 @@ const ENDS: Record<string, [string, 'good' | 'bad' | 'warn']> = {
   stopped: ['stopped', 'warn'],
   limit: ['step limit reached', 'warn'],
   budget: ['budget used up', 'warn'],
+  deadline: ['deadline reached', 'warn'],
   unproven: ['not proven', 'bad'],
   failed: ['failed', 'bad'],
 };

@@ -46,7 +46,11 @@ impl Draft<'_> {
                 let error = failed.error.clone();
                 let (again, interrupted) =
                     (failed.retry_at.is_some(), failed.failure == Failure::Interrupted);
+                let no_answer = failed.no_answer;
                 self.record(failed);
+                if !again && self.goes_on_without_answer(no_answer) {
+                    return Ok(());
+                }
                 if !again && !self.s.stopping && !self.can_shrink() {
                     let why =
                         if interrupted { EndReason::Stopped } else { EndReason::Failed { error } };
@@ -56,8 +60,10 @@ impl Draft<'_> {
             Outcome::Output(finished)
                 if self.s.call(finished.call).map(|c| c.stage) == Some(Stage::Started(owner)) =>
             {
+                let ms = finished.ms;
                 let unknown = (finished.outcome == Ended::Unknown).then_some(finished.call);
                 self.record(finished);
+                self.tell_time_after(ms);
                 self.ask(self.s.asks_to_continue(unknown));
             }
             Outcome::Checkpointed(kept) if self.s.dirty == Some(kept.mark) => {

@@ -47,6 +47,7 @@ impl Draft<'_> {
                     }
                     Err(error) => self.finish(call.id, Outcome::Failed, &error),
                 },
+                Role::AskPerson if self.s.config.unattended => self.answer_for_nobody(call.id),
                 Role::AskPerson => match AskPersonArgs::parse(call.args()) {
                     Ok(AskPersonArgs { question, choices }) => {
                         self.ask(QuestionKind::Person { call: call.id, text: question, choices });
@@ -63,6 +64,9 @@ impl Draft<'_> {
                 }
                 Role::Work => match self.now.policy.judge(&self.s, &call) {
                     Verdict::Allow { by, access } => self.allow(&call, by, None, access, None),
+                    Verdict::Ask(approval) if self.s.config.unattended => {
+                        self.refuse_for_nobody(&approval);
+                    }
                     Verdict::Ask(approval) => {
                         let preview = previews.remove(&call.id.index).unwrap_or_default();
                         self.ask(QuestionKind::Approval(Box::new(Approval {

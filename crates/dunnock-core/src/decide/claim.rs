@@ -59,7 +59,7 @@ impl Draft<'_> {
         if let Some(content) = untrusted {
             let asked = self.s.questions.iter().any(|q| *q.kind == QuestionKind::Trust { content });
             let known = self.s.trust.is_some_and(|(hash, _)| hash == content);
-            if self.s.config.attended && !asked && !known {
+            if self.s.is_attended() && !asked && !known {
                 self.ask(QuestionKind::Trust { content });
             }
         }

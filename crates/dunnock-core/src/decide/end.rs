@@ -47,12 +47,14 @@ impl Draft<'_> {
         // next to a "done" must be sent first.
         let failed = |c: &Call| !c.harness && c.stage == Stage::Finished { ok: false };
         let unsaid = self.s.via_bridge() && self.s.calls.iter().any(failed);
-        match self.s.proof {
+        let proof = self.s.proof;
+        match proof {
             _ if self.s.unseen > 0 || !said_done || unsaid => {
                 if !self.stalled() {
                     self.next_step();
                 }
             }
+            Proof::Failed | Proof::None if !checked && self.goes_on() => self.next_step(),
             // A check that changed files has not verified the changed ones: run it again on these.
             Proof::Proven if self.s.calls.iter().any(|c| c.moved) => {
                 if self.s.tried >= self.s.config.verify_tries {
@@ -108,6 +110,9 @@ impl Draft<'_> {
         if !self.s.questions.is_empty() || self.s.wake.is_some() || !self.s.preamble_fits() {
             return;
         }
+        if self.time_is_up() {
+            return self.end_held(EndReason::Deadline);
+        }
         if self.s.steps_left == 0 {
             return self.ask_or_end(
                 QuestionKind::Limit { steps: self.s.config.max_steps },
@@ -132,7 +137,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn ask_or_end(&mut self, kind: QuestionKind, why: EndReason) {
-        if self.s.config.attended { self.ask(kind) } else { self.end_held(why) }
+        if self.s.is_attended() { self.ask(kind) } else { self.end_held(why) }
     }
 
     /// The step that was due does not start; its prompts wait for the next one.

@@ -7,7 +7,8 @@
 //!
 //! One file per concern: commands from the user (`prompt`), replies to questions (`reply`), answers
 //! of the model and other reports (`answer`), calls (`call`), takeovers (`claim`), ends and the
-//! next step (`end`), what prevents a step (`limits`).
+//! next step (`end`), what prevents a step (`limits`), what happens instead where
+//! nobody watches (`unattended`), the time until a deadline (`deadline`).
 //!
 //! Invariant: every match on our own enums is exhaustive, so a new input or phase cannot hide in a
 //! wildcard.
@@ -15,6 +16,7 @@
 mod answer;
 mod call;
 mod claim;
+mod deadline;
 mod end;
 mod limits;
 mod planner;
@@ -22,6 +24,7 @@ mod prompt;
 mod reply;
 mod rewind;
 mod stall;
+mod unattended;
 
 use crate::apply::apply;
 use crate::input::{DecideContext, Input};
@@ -61,6 +64,7 @@ pub fn decide(s: &State, now: &DecideContext, input: Input) -> Result<Vec<Event>
     {
         draft.record(news.clone());
     }
+    draft.tell_time();
     draft.settle();
     Ok(draft.events)
 }

@@ -1,7 +1,7 @@
 //! A model that is stuck: it repeats itself, and nothing changes.
 
 use super::Draft;
-use dunnock_proto::{Noticed, QuestionKind};
+use dunnock_proto::{NoticeKind, Noticed, QuestionKind};
 
 /// After how many equal answers in a row the model is warned, and warned again with a list of its
 /// calls.
@@ -16,7 +16,8 @@ impl Draft<'_> {
     pub(super) fn stalled(&mut self) -> bool {
         let (times, limit) = (self.s.progress.same + 1, self.s.config.stall_limit);
         // Where the checks decide and nobody watches, only the limit on steps ends the work.
-        let asks = self.s.config.attended || !self.s.config.steps().check_each_step;
+        let config = &self.s.config;
+        let asks = !config.unattended && (config.attended || !config.steps().check_each_step);
         match self.s.progress.warnings {
             _ if times == 1 => {}
             _ if asks && limit > 0 && times >= limit => {
@@ -44,6 +45,6 @@ impl Draft<'_> {
             "You are making no progress: the same calls gave the same results as before, and no \
              file changed. Try something else, or say what is blocking you.{calls}"
         );
-        self.record(Noticed { stalled: true, ..Noticed::plain(text) });
+        self.record(Noticed::of(NoticeKind::Stalled, text));
     }
 }

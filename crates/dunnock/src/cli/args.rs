@@ -414,6 +414,13 @@ pub(crate) struct Flags {
     /// auto (before risky calls), all (never)
     #[arg(long, value_name = "MODE")]
     pub(crate) approve: Option<String>,
+    /// Never wait for anybody: refuse what needs approval, answer questions with "decide
+    /// yourself", retry for long, and go on when the model stops too early
+    #[arg(long)]
+    pub(crate) unattended: bool,
+    /// When to end: +900s, +15m, +2h, or a time such as 2026-11-18T23:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) deadline: Option<String>,
     /// Sandbox for commands: auto, off, require, require=A|B|C
     #[arg(long, value_name = "MODE")]
     pub(crate) sandbox: Option<String>,
@@ -466,6 +473,9 @@ impl Flags {
         .into_iter()
         .flatten()
         .collect();
+        if self.unattended {
+            all.push(("unattended", Value::Text("on".into())));
+        }
         if self.planner {
             all.push(("planner", Value::Text("on".into())));
         }

@@ -5,6 +5,7 @@ pub(crate) mod args;
 pub(crate) mod bridge;
 pub(crate) mod context;
 pub(crate) mod cost;
+pub(crate) mod deadline;
 pub(crate) mod doctor;
 pub(crate) mod find;
 pub(crate) mod login;

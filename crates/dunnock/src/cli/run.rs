@@ -1,7 +1,7 @@
 //! `run`, `resume`, `attach`: follow a session until it rests.
 
 use crate::cli::args::Flags;
-use crate::cli::{bridge, find, pictures, planner};
+use crate::cli::{self, bridge, find, pictures, planner};
 use crate::compose;
 use crate::config::settings::Settings;
 use crate::config::{load, paths};
@@ -13,7 +13,7 @@ use crate::view::output;
 use anyhow::bail;
 use dunnock_core::{Phase, Status};
 use dunnock_engine::{Connection, FirstPrompt, create_with_prompt};
-use dunnock_proto::{Command, SessionId};
+use dunnock_proto::{Command, Deadline, SessionId};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -37,8 +37,14 @@ pub(crate) async fn run(
     let mut open = compose::open(&settings, flags.output.as_deref()).await?;
     paths::keeps_its_own(&workspace, &settings)?;
     let model = compose::model(&mut settings, &open.client).await?;
-    let mut config =
-        compose::config(&settings, &open.client, &workspace, model, attended(flags.json))?;
+    let attended = attended(flags.json) && !settings.unattended.value;
+    let mut config = compose::config(&settings, &open.client, &workspace, model, attended)?;
+    if let Some(deadline) = deadline(&flags, &open)? {
+        config.deadline = Some(deadline);
+        if !settings.max_steps.is_flag() {
+            config.max_steps = u32::MAX; // the time is the limit
+        }
+    }
     note_effort(&settings, &open, &config);
     if settings.planner.value {
         planner::plan(&settings, &mut config, &workspace, &task);
@@ -46,6 +52,12 @@ pub(crate) async fn run(
     open.confine(&settings, config.sandbox)?;
     compose::keepable(&config, open.ports.level, open.ports.day_budget)?;
     start(open, &workspace, config, (task, pictures), flags, Carrying::Leaves).await
+}
+
+/// The deadline that the flags ask for.
+fn deadline(flags: &Flags, open: &compose::Composed) -> anyhow::Result<Option<Deadline>> {
+    let now = open.ports.clock.now();
+    flags.deadline.as_deref().map(|text| cli::deadline::parse(text, now)).transpose()
 }
 
 /// Says so if the model does not have the effort that the user chose.
@@ -124,6 +136,7 @@ pub(crate) async fn go_on(
     flags: Flags,
     carrying: Carrying,
 ) -> anyhow::Result<ExitCode> {
+    let until = deadline(&flags, &open)?;
     let pictures = pictures::read(&flags.image)?;
     if prompt.is_none() && !pictures.is_empty() {
         return Err(usage("--image needs a prompt: --prompt \"...\""));
@@ -207,10 +220,13 @@ pub(crate) async fn go_on(
     let mut connection = Connection::open(open.ports.clone(), session, from).await?;
     // Whether a user can answer depends on the process that drives the session, not on one that
     // watches.
-    let here = connection.handle().is_some().then(|| attended(flags.json));
-    if let Some(set) =
-        compose::patch(settings, &open.client, Path::new(folder.as_ref()), &now, here)?
-    {
+    let here = connection.handle().is_some();
+    let here = here.then(|| attended(flags.json) && !settings.unattended.value);
+    let mut set = compose::patch(settings, &open.client, Path::new(folder.as_ref()), &now, here)?;
+    if let Some(deadline) = until {
+        set.get_or_insert_default().deadline = Some(Some(deadline));
+    }
+    if let Some(set) = set {
         drive.upto = accepted(connection.send(Command::Configure { set }).await?)?;
     }
     if let Some(text) = prompt {

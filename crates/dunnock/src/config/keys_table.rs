@@ -80,6 +80,12 @@ settings! {
          \"all\" offers every tool";
     approve: Mode = Kind::Choice(Mode::NAMES), Some("auto"), Untrusted::Earlier,
         "when you are asked for approval";
+    unattended: bool = Kind::Choice(bool::NAMES), Some("off"), Untrusted::No,
+        "whether \"run\" never waits for you: calls that need approval are refused, questions are \
+         answered with \"decide yourself\", and work that stops too early goes on";
+    second_look: bool = Kind::Choice(bool::NAMES), Some("on"), Untrusted::No,
+        "whether an unattended model checks its work once more before it ends, if there are no \
+         verify commands";
     sandbox: Sandbox = Kind::Sandbox, Some("auto"), Untrusted::No,
         "whether commands must be sandboxed, and at which level";
     sandbox_level: Isolation = Kind::Choice(Isolation::NAMES), Some("A"), Untrusted::No,

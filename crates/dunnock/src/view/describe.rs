@@ -183,6 +183,7 @@ pub(crate) fn why(why: &EndReason) -> String {
         EndReason::Limit => "the step limit was reached".into(),
         EndReason::Budget => "the budget was used up".into(),
         EndReason::Unproven => "verification failed".into(),
+        EndReason::Deadline => "the deadline has come".into(),
     }
 }
 

@@ -120,6 +120,9 @@ pub(crate) fn end(s: &State, fresh: Freshness) -> Exit {
             exit: 4,
             error: Some("the budget does not cover the next request".into()),
         },
+        (_, Some(Ended::Deadline)) => {
+            Exit { why: ExitReason::Limit, exit: 4, error: Some("the deadline has come".into()) }
+        }
         (_, Some(Ended::Stopped | Ended::Done) | None) => plain(ExitReason::Interrupted, 130),
     }
 }

@@ -7,8 +7,8 @@ use crate::view::{bridge_round, output};
 use dunnock_core::{Question, State};
 use dunnock_model::{InboxState, brought};
 use dunnock_proto::{
-    Delta, Event, Finished, Isolation, Mode, Outcome, Part, Partial, QuestionId, Sandbox,
-    SessionId, Step, count,
+    Delta, Event, Finished, Isolation, Mode, NoticeKind, Outcome, Part, Partial, QuestionId,
+    Sandbox, SessionId, Step, count,
 };
 use std::io::IsTerminal as _;
 
@@ -164,7 +164,7 @@ impl Plain {
                 );
                 self.quiet(&format!("  new instructions: {why}{from}"));
             }
-            Event::Noticed(e) if !e.sources.is_empty() => {
+            Event::Noticed(e) if !e.sources.is_empty() || e.kind != NoticeKind::Info => {
                 let first = e.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
                 self.quiet(&format!(
                     "  note to the model: {}",
