@@ -29,6 +29,9 @@ pub fn apply(s: &mut State, event: &Event) {
                 |config: &Config| config.budget.tokens.is_some() || config.budget.micros.is_some();
             let before = bounded(&s.config);
             s.config = Arc::new(s.config.with(&e.set));
+            if e.set.deadline.is_some() {
+                (s.task.time_told, s.task.last_told, s.task.last_made) = (None, false, false);
+            }
             if s.config.model != model && e.set.price.is_none() {
                 Arc::make_mut(&mut s.config).price = None; // the price is the previous model's
             }
@@ -56,6 +59,7 @@ pub fn apply(s: &mut State, event: &Event) {
             let pictures = s.config.picture_tokens.saturating_mul(e.images.len() as u64);
             s.add_context(s.tokens(&e.text).saturating_add(pictures));
             s.prompted(&e.text);
+            s.images = s.images.saturating_add(e.images.len().try_into().unwrap_or(u32::MAX));
             s.fresh = true;
             s.refresh();
             s.questions.retain(|q| !matches!(*q.kind, QuestionKind::Limit { .. }));
@@ -80,6 +84,9 @@ pub fn apply(s: &mut State, event: &Event) {
                 if s.overflows == 1 {
                     s.compacted = None; // conversation since the last compaction can be compacted too
                 }
+            }
+            if e.retry_at.is_some() || s.overflowed {
+                s.task.last_made = false;
             }
             if e.retry_at.is_some() {
                 // It will be sent again.
@@ -174,6 +181,7 @@ pub fn apply(s: &mut State, event: &Event) {
         Event::RewindRequested(e) => s.rewind_requested(e),
         Event::Rewound(e) => {
             s.spans = Arc::new(e.spans.clone());
+            s.task = Task::default();
             s.since = s.seq + 1;
             s.bounds.retain(|(b, _)| within(&e.spans, *b));
             if e.tree.is_some() {
@@ -288,7 +296,7 @@ impl State {
 
     /// A prompt of an idle session is a new task; another one adds to it.
     fn prompted(&mut self, text: &Arc<str>) {
-        if self.phase == Phase::Rest {
+        if matches!(self.phase, Phase::Rest | Phase::Compacting { due: false, .. }) {
             self.task = Task::default();
         }
         Arc::make_mut(&mut self.task.prompts).push(text.clone());
@@ -374,6 +382,7 @@ impl State {
     fn finished(&mut self, e: &Finished) {
         let pictures = self.config.picture_tokens.saturating_mul(e.images.len() as u64);
         self.add_context(self.tokens(&e.shown).saturating_add(pictures));
+        self.images = self.images.saturating_add(e.images.len().try_into().unwrap_or(u32::MAX));
         self.spent.ms = self.spent.ms.saturating_add(e.ms);
         let seq = self.seq;
         let keep = self.config.checkpoints;
@@ -527,6 +536,7 @@ impl State {
     }
 
     fn was_compacted(&mut self, e: &Compacted) {
+        self.images = 0;
         self.use_up(&e.usage, 0);
         // That length lacks what no step has sent yet, so it is added.
         let before = self.bounds.last().map_or(self.context, |(_, then)| *then);

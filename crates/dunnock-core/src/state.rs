@@ -362,6 +362,8 @@ pub struct State {
     pub asked: u32,
     /// When the next attempt at a step is due.
     pub wake: Option<At>,
+    /// Images in the conversation since the last compaction.
+    pub images: u32,
     /// What has been used so far.
     pub spent: Spent,
     /// The amount reserved for the request in progress.

@@ -250,3 +250,93 @@ fn a_call_that_took_long_tells_the_time() {
         assert_eq!(found, told, "{}", scene.out);
     }
 }
+
+/// A notice that no request could carry turned finished work into a limit.
+#[test]
+fn finished_work_is_done_where_no_further_request_may_start() {
+    let look = Config { second_look: true, ..alone() };
+    let one = Config { max_steps: 1, ..look.clone() };
+    let done = play(one.clone(), "> go\n< final_output: {\"answer\":\"4\"}");
+    assert!(done.out.contains("ended Done") && notices(&done).is_empty(), "{}", done.out);
+    let said = play(one, "> go\n< done");
+    assert!(said.out.contains("ended Done") && notices(&said).is_empty(), "{}", said.out);
+    let budget = Budget { tokens: Some(8_300), ..Budget::default() };
+    let poor = play(Config { budget, ..look.clone() }, "> go\n< done");
+    assert!(!poor.out.contains("Budget"), "{}", poor.out);
+    let deadline = Some(Deadline { from: At(0), until: At(1_000) });
+    let mut late = crate::stage::scene(Config { deadline, ..look });
+    late.at = At(960);
+    late.line("> go");
+    late.line("< done");
+    assert!(late.out.contains("ended Done"), "{}", late.out);
+}
+
+#[test]
+fn what_waits_for_a_person_goes_on_when_nobody_is_left() {
+    let leave = || Command::Configure {
+        set: ConfigPatch { unattended: Some(true), ..ConfigPatch::default() },
+    };
+    let base = Config { mode: Mode::Ask, attended: true, ..auto() };
+    for script in [
+        "> go\n< shell: make",
+        "> go\n< ask_person: {\"question\":\"which?\"}",
+        "> go\n< shell: make\n! yes\ncrash",
+    ] {
+        let mut scene = play(base.clone(), script);
+        assert_eq!(scene.s.questions.len(), 1, "{}", scene.out);
+        scene.command(leave());
+        assert!(scene.s.questions.is_empty() && scene.s.step == Step(2), "{}", scene.out);
+    }
+    let mut limit = play(Config { max_steps: 1, ..base }, "> go\n< view: x\n= 1.0 ok");
+    assert_eq!(limit.s.questions.len(), 1, "{}", limit.out);
+    limit.command(leave());
+    assert!(limit.s.questions.is_empty() && limit.s.phase == Phase::Rest, "{}", limit.out);
+    let back = ConfigPatch { unattended: Some(false), ..ConfigPatch::default() };
+    limit.command(Command::Configure { set: back });
+    let told = limit.log.iter().filter(|event| match event {
+        Event::Noticed(e) => e.text.contains("A person is here again"),
+        _ => false,
+    });
+    assert_eq!(told.count(), 1, "{}", limit.out);
+}
+
+/// The last request before a deadline counts only if it was answered.
+#[test]
+fn the_last_request_is_sent_again_if_its_stream_breaks() {
+    let deadline = Some(Deadline { from: At(0), until: At(1_000) });
+    let mut scene = crate::stage::scene(Config { deadline, ..alone() });
+    scene.at = At(960);
+    for line in ["> go", "fail later", "timer_fired"] {
+        scene.line(line);
+    }
+    assert_eq!((scene.s.phase.clone(), scene.s.step), (Phase::Thinking, Step(2)), "{}", scene.out);
+    scene.line("< shell: make");
+    scene.line("= 2.0 ok");
+    assert!(scene.out.contains("ended Deadline"), "{}", scene.out);
+    // Without order, no deadline.
+    let wrong = Deadline { from: At(5), until: At(5) };
+    let set = ConfigPatch { deadline: Some(Some(wrong)), ..ConfigPatch::default() };
+    scene.command(Command::Configure { set });
+    assert!(scene.out.contains("refused: Invalid"), "{}", scene.out);
+}
+
+/// Each request repeats every image.
+#[test]
+fn a_conversation_has_at_most_twenty_images() {
+    let mut scene = play(Config { max_steps: 50, ..auto() }, "> go");
+    let mut shown = Vec::new();
+    for n in 1..=22_u32 {
+        scene.line("< view: x");
+        let call = CallId { step: Step(n), index: 0 };
+        let images = vec![Hash::of(&n.to_le_bytes())];
+        let finished = Finished { images, ..Finished::plain(call, Outcome::Done, "a.png") };
+        scene.work(dunnock_core::EffectOutcome::Output(finished));
+        let kept = scene.log.iter().rev().find_map(|event| match event {
+            Event::Finished(e) => Some((e.images.len(), e.shown.contains("not shown"))),
+            _ => None,
+        });
+        shown.push(kept.unwrap());
+    }
+    assert!(shown[..20].iter().all(|one| *one == (1, false)), "{shown:?}");
+    assert!(shown[20..].iter().all(|one| *one == (0, true)), "{shown:?}");
+}

@@ -79,8 +79,8 @@ pub(crate) struct RefusedExtras {
     levels: Mutex<BTreeMap<String, u8>>,
     /// Sessions, with the model that refused a part of an answer of its own.
     items: Mutex<BTreeSet<(String, String)>>,
-    /// Models that accept no images.
-    pictures: Mutex<BTreeSet<String>>,
+    /// Sessions, with the model whose server refused their images.
+    pictures: Mutex<BTreeSet<(String, String)>>,
 }
 
 impl RefusedExtras {
@@ -101,12 +101,17 @@ impl RefusedExtras {
             all.insert((session.to_owned(), model.to_owned()));
         }
     }
-    fn accepts_pictures(&self, model: &str) -> bool {
-        !self.pictures.lock().unwrap_or_else(PoisonError::into_inner).contains(model)
+    /// Whether the images of a session are sent.
+    fn accepts_pictures(&self, session: Option<&str>, model: &str) -> bool {
+        let all = self.pictures.lock().unwrap_or_else(PoisonError::into_inner);
+        !session.is_some_and(|session| all.contains(&(session.to_owned(), model.to_owned())))
     }
     /// Remembers that a request was accepted without its images.
-    fn keep_refused_pictures(&self, model: &str) {
-        self.pictures.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned());
+    fn keep_refused_pictures(&self, session: Option<&str>, model: &str) {
+        if let Some(session) = session {
+            let mut all = self.pictures.lock().unwrap_or_else(PoisonError::into_inner);
+            all.insert((session.to_owned(), model.to_owned()));
+        }
     }
     /// Remembers the level that worked.
     fn keep(&self, model: &str, level: u8) {
@@ -221,7 +226,7 @@ pub(crate) async fn ask(
     let render = |sides: &[ChatMessage<'_>], bare, with_effort, anew| {
         preamble.wire.body(&Outgoing { preamble, sides, bare, anew, with_effort, session })
     };
-    let mut sees_pictures = line.without.accepts_pictures(&preamble.model);
+    let mut sees_pictures = line.without.accepts_pictures(session, &preamble.model);
     let mut sides = arrange(bare, anew, sees_pictures)?;
     let mut body = render(&sides, bare, with_effort, anew);
     if let Some(window) = preamble.window
@@ -241,6 +246,7 @@ pub(crate) async fn ask(
     let mut attempts: Vec<Attempt> = Vec::new();
     let mut usage = Usage::default();
     let mut patience = line.patience;
+    let time_left = resume.and_then(|resume| resume.time_left).map(|left| Instant::now() + left);
     if let Some(left) = resume.and_then(|resume| resume.time_left) {
         patience.unattended = patience.unattended.min(left);
         patience.offline = patience.offline.min(left);
@@ -281,6 +287,12 @@ pub(crate) async fn ask(
             tokio::select! {
                 biased;
                 () = halt.cancelled() => None,
+                end = until(time_left) => {
+                    attempts.push(Attempt {
+                        at, ms: 0, error: Some("the deadline came".into()), usage: Usage::default(),
+                    });
+                    return Err(out_of_time(step, attempts, answer.said(), end));
+                }
                 tried = try_once(line, preamble, body.clone(), &mut answer, &mut show) => Some(tried),
             }
         };
@@ -308,7 +320,7 @@ pub(crate) async fn ask(
                 attempts.push(record(None));
                 line.without.keep(&preamble.model, bare);
                 if !sees_pictures {
-                    line.without.keep_refused_pictures(&preamble.model);
+                    line.without.keep_refused_pictures(session, &preamble.model);
                 }
                 if anew {
                     line.without.keep_refused_items(session, &preamble.model);
@@ -384,7 +396,8 @@ pub(crate) async fn ask(
             sees_pictures = false;
             sides = arrange(bare, anew, sees_pictures)?;
             body = render(&sides, bare, with_effort, anew);
-            let text = format!("{} does not accept images; continuing without", preamble.model);
+            let name = &line.provider.name;
+            let text = format!("{name} refused the images; continuing without");
             live(Delta::Notice { text: text.into() });
             continue;
         }
@@ -405,7 +418,13 @@ pub(crate) async fn ask(
             body = render(&sides, bare, with_effort, anew);
             continue;
         }
-        let next = retries.next(&trouble.again);
+        if let Some(end) = time_left
+            && trouble.failure == Failure::Transport
+            && Instant::now() + Duration::from_secs(1) > end
+        {
+            return Err(out_of_time(step, attempts, answer.said(), end));
+        }
+        let next = retries.next(&trouble.again, answer.begun);
         let Some((pause, plan)) = next.filter(|_| !answer.begun || resume.is_some()) else {
             let failed = fail(attempts, trouble.failure, trouble.words, &answer.said());
             return Err(StepFailed { incomplete: answer.begun, ..failed });
@@ -425,6 +444,31 @@ pub(crate) async fn ask(
             () = halt.cancelled() => return Err(fail(attempts, Failure::Interrupted, "interrupted".into(), "")),
             () = tokio::time::sleep(pause) => {}
         }
+    }
+}
+
+/// Waits for a deadline, if there is one.
+async fn until(end: Option<Instant>) -> Instant {
+    match end {
+        Some(end) => {
+            tokio::time::sleep_until(end.into()).await;
+            end
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// A request that the deadline ended: the core finds that the time is up.
+fn out_of_time(step: Step, attempts: Vec<Attempt>, partial: String, end: Instant) -> StepFailed {
+    let left = end.saturating_duration_since(Instant::now()).as_millis();
+    let end = now().0.saturating_add(i64::try_from(left).unwrap_or(i64::MAX));
+    let error = "the deadline came before the answer".to_owned();
+    StepFailed {
+        attempts,
+        partial: partial.into(),
+        retry_at: Some(At(end)),
+        incomplete: true,
+        ..StepFailed::unsent(step, Failure::Transport, error)
     }
 }
 
@@ -451,12 +495,12 @@ struct Retries {
 
 impl Retries {
     /// The pause before the next attempt and what to say about it; `None` if there is none.
-    fn next(&mut self, again: &Retry) -> Option<(Duration, String)> {
+    fn next(&mut self, again: &Retry, begun: bool) -> Option<(Duration, String)> {
         let seconds = |pause: Duration| format!("{:.1} s", pause.as_secs_f32());
         if let Retry::Connect { offline } = *again {
             self.connects += 1;
             let pause = pause(self.patience, self.connects, None);
-            if !self.answered.is_some_and(|answered| answered || offline) {
+            if !self.patient && !self.answered.is_some_and(|answered| answered || offline) {
                 let (next, most) = (self.connects + 1, ATTEMPTS_TO_CONNECT);
                 let plan = format!("retrying {next}/{most} in {}", seconds(pause));
                 return (self.connects < most).then_some((pause, plan));
@@ -486,7 +530,8 @@ impl Retries {
             Retry::Busy { wait } => ("retrying", ATTEMPTS, wait),
         };
         let pause = pause(self.patience, self.failed, wait);
-        if self.patient && wait_is_worth(again) {
+        // An answer that had begun was paid for.
+        if self.patient && !begun && wait_is_worth(again) {
             let since = *self.busy_since.get_or_insert_with(Instant::now);
             let left = self.patience.unattended.checked_sub(since.elapsed() + pause)?;
             let minutes = left.as_secs().div_ceil(60);

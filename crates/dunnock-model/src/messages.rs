@@ -169,8 +169,8 @@ fn picture<'a>(
     to: &Target<'_>,
 ) -> Result<ContentPart<'a>, String> {
     if !to.sees_pictures {
-        let text = "[from the harness, not the person]\nthere is an image here, but you cannot see \
-                    images: this model does not accept them";
+        let text = "[from the harness, not the person]\nthere is an image here that you cannot see: \
+                    the model's server refused the images of this conversation";
         return Ok(ContentPart::Text(text.into()));
     }
     let bytes = pictures.get(hash).ok_or("an image of this conversation is missing")?;

@@ -133,8 +133,10 @@ fn is_about_items(low: &str) -> bool {
 }
 
 /// Whether an error is about the images of a request. Servers that cannot show images to the model
-/// refuse them in these words, some of them as a fault of their own.
-fn is_about_pictures(status: u16, low: &str) -> bool {
+/// refuse them in these words, some of them as a fault of their own. The name of a model may contain
+/// the same words.
+fn is_about_pictures(status: u16, low: &str, model: &str) -> bool {
+    let low = without_model(low, model);
     let names = ["image", "vision", "multimodal", "modalit", "mmproj"];
     let refuses = ["support", "unsupported", "missing", "does not accept", "cannot"];
     let any = |words: &[&str]| words.iter().any(|word| low.contains(word));
@@ -145,18 +147,24 @@ fn is_about_pictures(status: u16, low: &str) -> bool {
     }
 }
 
-/// Whether an error is about one of the fields that asked for an effort. The name of a model may
-/// contain the same words.
-fn is_about_effort(low: &str, model: &str, sent: &Map<String, Value>) -> bool {
-    if sent.is_empty() || NOT_EFFORT.iter().any(|phrase| low.contains(phrase)) {
-        return false;
-    }
+/// An error without the name of the model.
+fn without_model(low: &str, model: &str) -> String {
     let model = model.to_lowercase();
     let short = model.rsplit('/').next().unwrap_or_default();
     let mut low = low.to_owned();
     for name in [model.as_str(), short].into_iter().filter(|name| !name.is_empty()) {
         low = low.replace(name, "-");
     }
+    low
+}
+
+/// Whether an error is about one of the fields that asked for an effort. The name of a model may
+/// contain the same words.
+fn is_about_effort(low: &str, model: &str, sent: &Map<String, Value>) -> bool {
+    if sent.is_empty() || NOT_EFFORT.iter().any(|phrase| low.contains(phrase)) {
+        return false;
+    }
+    let low = without_model(low, model);
     let names = |word: &str| {
         low.match_indices(word).any(|(at, _)| {
             let inside = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
@@ -275,7 +283,7 @@ impl RequestError {
         let low = text.to_lowercase();
         let name = &provider.name;
         let items = matches!(status, 400 | 404 | 422) && is_about_items(&low);
-        let pictures = is_about_pictures(status, &low);
+        let pictures = is_about_pictures(status, &low, model);
         let effort = matches!(status, 400 | 422) && !items && is_about_effort(&low, model, effort);
         let error = match status {
             401 | 403 => {
@@ -347,6 +355,11 @@ impl RequestError {
             _ => Self::rejected(format!("{name} refused the request ({status}){said}")),
         };
         let rejected = error.failure == Failure::Rejected;
-        Self { effort: effort && rejected, items: items && rejected, pictures, ..error }
+        Self {
+            effort: effort && rejected,
+            items: items && rejected,
+            pictures: pictures && error.failure != Failure::Overflow,
+            ..error
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::log::read_events;
 use crate::sqlite::{DAMAGED, NAME, Sqlite, classify, connect, failed};
 use dunnock_core::{State, Status, fold_record};
 use dunnock_ports::{Batch, EventLog as _, Listing, StoreError};
-use dunnock_proto::{Body, Decoded, Event, Hash, Record, SessionId, verify_chain};
+use dunnock_proto::{Body, Decoded, Hash, Record, SessionId, verify_chain};
 use sqlx::{Connection, Row};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -131,13 +131,8 @@ fn is_json(record: &Record) -> bool {
 fn blobs_named(records: &[Record]) -> BTreeSet<Hash> {
     let mut named = BTreeSet::new();
     for record in records {
-        match record.decode() {
-            Decoded::Known(Event::PreambleSet(e)) => drop(named.insert(e.preamble.hash)),
-            Decoded::Known(Event::Compacted(e)) => drop(named.insert(e.preamble.hash)),
-            Decoded::Known(Event::Finished(e)) => named.extend(e.full),
-            Decoded::Known(Event::Answered(e)) => named.extend(e.raw),
-            Decoded::Known(Event::Prompted(e)) => named.extend(e.images),
-            Decoded::Known(_) | Decoded::Unknown(_) => {}
+        if let Decoded::Known(event) = record.decode() {
+            named.extend(event.blobs());
         }
     }
     named

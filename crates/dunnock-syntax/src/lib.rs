@@ -16,6 +16,11 @@ use tree_sitter::{Node, ParseOptions, ParseState, Parser};
 const MOST_BYTES: usize = 256 << 10;
 /// How much work parsing a file may take, in units of the parser: about 10 ms.
 const MOST_WORK: u32 = 400;
+/// How many levels of indentation a file may have: the scanner of the grammar stores them in a
+/// buffer of a fixed size.
+const MOST_LEVELS: usize = 100;
+/// How long the indentation of a line may be.
+const MOST_INDENT: usize = 1_000;
 /// How many characters of a line a message shows.
 const SHOWN: usize = 60;
 
@@ -27,12 +32,10 @@ enum Language {
     Json,
     Python,
     Toml,
-    Yaml,
 }
 
 /// The endings of file names whose syntax is checked.
-pub const ENDINGS: &[&str] =
-    &["go", "cjs", "js", "jsx", "mjs", "json", "py", "pyi", "toml", "yaml", "yml"];
+pub const ENDINGS: &[&str] = &["go", "cjs", "js", "jsx", "mjs", "json", "py", "pyi", "toml"];
 
 impl Language {
     fn of(path: &str) -> Option<Self> {
@@ -46,7 +49,6 @@ impl Language {
             "json" => Self::Json,
             "py" | "pyi" => Self::Python,
             "toml" => Self::Toml,
-            "yaml" | "yml" => Self::Yaml,
             _ => return None,
         })
     }
@@ -57,7 +59,6 @@ impl Language {
             Self::Go => tree_sitter_go::LANGUAGE.into(),
             Self::JavaScript => tree_sitter_javascript::LANGUAGE.into(),
             Self::Python => tree_sitter_python::LANGUAGE.into(),
-            Self::Yaml => tree_sitter_yaml::LANGUAGE.into(),
             Self::Json | Self::Toml => return None,
         })
     }
@@ -97,7 +98,8 @@ fn parse(language: Language, text: &str) -> Verdict {
     match language {
         Language::Json => json(text),
         Language::Toml => toml(text),
-        Language::Go | Language::JavaScript | Language::Python | Language::Yaml => {
+        Language::Python if deepest_indent(text) > MOST_LEVELS => Verdict::Unknown,
+        Language::Go | Language::JavaScript | Language::Python => {
             let indented = language == Language::Python;
             language.grammar().map_or(Verdict::Unknown, |grammar| tree(&grammar, text, indented))
         }
@@ -160,6 +162,30 @@ fn tree(grammar: &tree_sitter::Language, text: &str, indented: bool) -> Verdict 
     }
 }
 
+/// How many levels of indentation are open at most, if each line that is indented more than the one
+/// before opens one.
+fn deepest_indent(text: &str) -> usize {
+    let mut open: Vec<usize> = Vec::new();
+    let mut deepest = 0;
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start().len();
+        if indent == line.len() {
+            continue;
+        }
+        while open.last().is_some_and(|last| *last > indent) {
+            open.pop();
+        }
+        if open.last().is_none_or(|last| *last < indent) {
+            open.push(indent);
+        }
+        deepest = if indent > MOST_INDENT { usize::MAX } else { deepest.max(open.len()) };
+        if deepest > MOST_LEVELS {
+            return deepest;
+        }
+    }
+    deepest
+}
+
 /// Finds a block whose statements are not indented alike, which the grammar of Python accepts.
 fn uneven_block(root: Node<'_>, text: &str) -> Verdict {
     let mut cursor = root.walk();
@@ -188,10 +214,16 @@ fn uneven_block(root: Node<'_>, text: &str) -> Verdict {
 fn uneven_row(block: Node<'_>, text: &str) -> Option<usize> {
     let mut cursor = block.walk();
     let statements = block.named_children(&mut cursor).filter(|node| node.kind() != "comment");
+    let mut last_row = None;
     let mut indents = statements.filter_map(|statement| {
-        let before = text.get(..statement.start_byte())?.rsplit('\n').next()?;
+        // Only the first statement of a row is indented.
+        let at = statement.start_position();
+        if last_row.replace(at.row) == Some(at.row) || at.column > MOST_INDENT {
+            return None;
+        }
+        let before = text.get(statement.start_byte() - at.column..statement.start_byte())?;
         let starts_row = before.chars().all(|c| matches!(c, ' ' | '\t' | '\u{c}'));
-        starts_row.then(|| (before, statement.start_position().row))
+        starts_row.then_some((before, at.row))
     });
     let (first, _) = indents.next()?;
     indents.find(|(indent, _)| *indent != first).map(|(_, row)| row)

@@ -162,10 +162,18 @@ fn only_edits_of_the_bench_that_break_a_file_are_reported() {
 #[test]
 fn what_cannot_be_judged_has_no_verdict() {
     let deep = |open: &str| open.repeat(100_000);
+    // Each level is indented more: scanners keep them all.
+    let staircase = |levels: usize| -> String {
+        (0..levels).map(|n| format!("{}if a:\n", " ".repeat(n))).collect()
+    };
     for (name, before, after) in [
         ("a.json", "[]", deep("[")),
         ("a.toml", "a = 1", format!("a = {}", deep("["))),
-        ("a.yaml", "a: 1", deep("[")),
+        ("a.py", "a = 1", staircase(90)),
+        ("a.py", "a = 1", staircase(510)),
+        ("a.py", "a = 1", format!("{}f'{{'", staircase(511))),
+        ("a.py", "a = 1", format!("if a:\n{}{}(", " ".repeat(900), "a;".repeat(50_000))),
+        ("a.py", "a = 1", format!("if a:\n{}a\n  (", " ".repeat(60_000))),
         ("a.py", "a = 1", deep("(")),
         ("a.go", "package a", deep("{")),
         ("a.js", "1", deep("`${")),
@@ -176,7 +184,7 @@ fn what_cannot_be_judged_has_no_verdict() {
         ("tsconfig.json", "{}", "{} // a comment".into()),
         (".vscode/settings.json", "{}", "{} // a comment".into()),
         ("tsconfig.json", "{ // a comment\n}", "{".into()),
-        ("chart.yaml", "{{ if }}\na: 1", "a: [".into()),
+        ("chart.yaml", "a: 1", "a: [".into()),
     ] {
         // Deep input may have a verdict; it must end, and not overflow the stack.
         let said = broken_by_edit(name, before, &after);

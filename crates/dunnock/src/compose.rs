@@ -353,12 +353,18 @@ pub(crate) fn patch(
         window: (whole.window.is_some() && whole.window != now.window).then_some(whole.window),
         mode: settings.approve.is_flag().then_some(whole.mode),
         sandbox: settings.sandbox.is_flag().then_some(whole.sandbox),
-        max_steps: settings.max_steps.is_flag().then_some(whole.max_steps),
+        max_steps: match attended {
+            _ if settings.max_steps.is_flag() => Some(whole.max_steps),
+            Some(true) => steps_without_deadline(now),
+            Some(false) | None => None,
+        },
         unattended: match attended {
             _ if settings.unattended.is_flag() => Some(whole.unattended),
             Some(true) => Some(false), // somebody is here now
-            Some(false) | None => None,
+            Some(false) => settings.unattended.value.then_some(true),
+            None => None,
         },
+        deadline: (attended == Some(true) && now.deadline.is_some()).then_some(None),
         verify: settings.verify.is_flag().then_some(whole.verify),
         budget: settings.budget.is_flag().then_some(whole.budget),
         allow: (now.allow != whole.allow).then_some(whole.allow),
@@ -367,6 +373,11 @@ pub(crate) fn patch(
         ..ConfigPatch::default()
     };
     Ok((now.with(&patch) != *now).then_some(patch))
+}
+
+/// The limit on steps of a session whose deadline is taken away, if the deadline was its limit.
+pub(crate) fn steps_without_deadline(now: &Config) -> Option<u32> {
+    (now.deadline.is_some() && now.max_steps == u32::MAX).then(|| Config::default().max_steps)
 }
 
 /// Refuses a required sandbox level or budget that cannot be enforced, before anything starts.

@@ -103,10 +103,14 @@ async fn a_model_that_accepts_no_images_is_told_and_the_work_goes_on() {
         let (home, server) = scripted(Wire::Chat, Some((status, words))).await;
         let ran = home.run(&["run", "what is there?"]).await;
         assert_eq!((ran.code, ran.out.as_str()), (0, "seen\n"), "{status}: {}", ran.err);
-        assert!(ran.err.contains("does not accept images; continuing without"), "{}", ran.err);
+        assert!(ran.err.contains("refused the images; continuing without"), "{}", ran.err);
         let bodies = server.requests();
         assert_eq!(bodies.len(), 3, "{status}: one request was refused");
-        assert!(bodies[2].to_string().contains("you cannot see images"), "{}", bodies[2]);
+        assert!(
+            bodies[2].to_string().contains("refused the images of this conversation"),
+            "{}",
+            bodies[2]
+        );
     }
 }
 

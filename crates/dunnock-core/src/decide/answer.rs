@@ -57,9 +57,10 @@ impl Draft<'_> {
                     self.end(why);
                 }
             }
-            Outcome::Output(finished)
+            Outcome::Output(mut finished)
                 if self.s.call(finished.call).map(|c| c.stage) == Some(Stage::Started(owner)) =>
             {
+                self.limit_images(&mut finished);
                 let ms = finished.ms;
                 let unknown = (finished.outcome == Ended::Unknown).then_some(finished.call);
                 self.record(finished);

@@ -18,6 +18,9 @@ impl Draft<'_> {
     /// Tells the model the time, if there is a deadline and a new part of it has begun.
     pub(super) fn tell_time(&mut self) {
         let (Some(deadline), false) = (self.s.config.deadline, self.is_idle()) else { return };
+        if self.now.at >= deadline.until {
+            return; // nothing more is sent
+        }
         let percent = deadline.percent(self.now.at);
         let due = TOLD.iter().rev().find(|told| **told <= percent).copied().unwrap_or(0);
         if self.s.task.time_told.is_none_or(|told| told < due) {
@@ -58,6 +61,7 @@ impl Draft<'_> {
 
 fn left(deadline: Deadline, draft: &Draft<'_>) -> String {
     let seconds = |ms: i64| format!("{} s", ms.max(0) / 1_000);
-    let (left, all) = (deadline.until.0 - draft.now.at.0, deadline.until.0 - deadline.from.0);
+    let left = deadline.until.0.saturating_sub(draft.now.at.0);
+    let all = deadline.until.0.saturating_sub(deadline.from.0);
     format!("Time left: {} of {}.", seconds(left), seconds(all))
 }

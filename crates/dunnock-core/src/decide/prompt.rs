@@ -59,11 +59,16 @@ impl Draft<'_> {
                     && next.compact_keep > 0
                     && next.token_bytes > 0
                     && next.stall_window > 0
+                    && next.deadline.is_none_or(|deadline| deadline.from < deadline.until)
                     && (1..=100).contains(&next.compact_at);
                 if !sane || next == *self.s.config {
                     return Err(Refused::Invalid);
                 }
+                let before = self.s.config.unattended;
                 self.record(Configured { set });
+                if before != self.s.config.unattended {
+                    self.attendance_changed()?;
+                }
             }
             Command::Title { title } => {
                 if title.trim().is_empty() || title.chars().count() > 200 {

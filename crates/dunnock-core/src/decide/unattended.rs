@@ -6,7 +6,9 @@
 
 use super::Draft;
 use crate::state::Task;
-use dunnock_proto::{Approval, CallId, NoAnswer, NoticeKind, Noticed, Outcome, Role};
+use dunnock_proto::{
+    Answer, Approval, CallId, NoAnswer, NoticeKind, Noticed, Outcome, QuestionKind, Refused, Role,
+};
 
 /// How often the model is told to go on after an answer without a call.
 const NUDGES: u8 = 2;
@@ -40,7 +42,7 @@ impl Draft<'_> {
     /// Whether the work goes on although the model says that it is done. Records the notice that
     /// says why.
     pub(super) fn goes_on(&mut self) -> bool {
-        if !self.s.config.unattended || self.s.via_bridge() {
+        if !self.s.config.unattended || self.s.via_bridge() || !self.may_ask_again() {
             return false;
         }
         let task = self.s.task.clone();
@@ -54,6 +56,43 @@ impl Draft<'_> {
         };
         self.record(notice);
         true
+    }
+
+    /// Somebody came or left in the middle of a session: the model is told, and what waited for a
+    /// person waits no longer.
+    pub(super) fn attendance_changed(&mut self) -> Result<(), Refused> {
+        let unattended = self.s.config.unattended;
+        if self.s.preamble.is_some() {
+            let text = match unattended {
+                true => {
+                    "From now on nobody reads along or answers: do not ask, decide, and say at \
+                         the end what you decided."
+                }
+                false => "A person is here again, and can answer questions.",
+            };
+            self.record(Noticed::plain(text));
+        }
+        if !unattended {
+            return Ok(());
+        }
+        for question in self.s.questions.clone() {
+            match question.kind.as_ref() {
+                QuestionKind::Approval(approval) => self.refuse_for_nobody(approval),
+                QuestionKind::Person { call, .. } => self.answer_for_nobody(*call),
+                QuestionKind::Unknown { .. } | QuestionKind::Stalled { .. } => {
+                    self.reply(question.id, question.hash, Answer::Yes, None)?;
+                }
+                QuestionKind::Limit { .. } | QuestionKind::Budget | QuestionKind::Trust { .. } => {
+                    self.reply(question.id, question.hash, Answer::No, None)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the limits leave room for one more request.
+    fn may_ask_again(&self) -> bool {
+        !self.time_is_up() && self.s.steps_left > 0 && !self.breaks_budget(self.s.reserve())
     }
 
     /// Whether the work goes on after an answer with nothing to go on with. Records the notice that
@@ -75,8 +114,8 @@ impl Draft<'_> {
                 let most = self.s.preamble.as_ref().and_then(|preamble| preamble.max_output);
                 let limit = most.map(|most| format!(" of {most} tokens")).unwrap_or_default();
                 format!(
-                    "Your last answer was cut off at the output limit{limit}, and it has no call. \
-                     Go on from there, and write less at once: split long files and long texts \
+                    "Your last answer was cut off at the output limit{limit} before it had a call. \
+                     Go on with the work, and write less at once: split long files and long texts \
                      into several calls."
                 )
             }
@@ -101,12 +140,15 @@ fn unfinished(task: &Task) -> String {
 }
 
 fn second_look(task: &Task) -> String {
-    let prompts: Vec<&str> = task.prompts.iter().map(AsRef::as_ref).collect();
-    let mut text = format!(
-        "Before this ends, look at your work once more. This is the task, word for \
-         word:\n<task>\n{}\n</task>\n",
-        short(&prompts.join("\n"), TASK)
-    );
+    // What was asked last comes first, in case not all of it fits.
+    let prompts: Vec<&str> = task.prompts.iter().rev().map(AsRef::as_ref).collect();
+    let all = prompts.join("\n");
+    let what = if all.len() > TASK { "the beginning of the task" } else { "the task" };
+    let mut text = String::from("Before this ends, look at your work once more.");
+    if !all.is_empty() {
+        let all = short(&all, TASK);
+        text.push_str(&format!(" This is {what}, word for word:\n<task>\n{all}\n</task>\n"));
+    }
     if !task.edited.is_empty() {
         let names = task.edited.iter().map(String::as_str);
         text.push_str(&format!("\nFiles that you edited:{}\n", list(names)));

@@ -90,7 +90,7 @@ fn results(messages: &[Message], output: usize) -> String {
     let mut n = 0;
     for message in messages {
         match message {
-            Message::Result { text: said, ok, call, .. } => {
+            Message::Result { text: said, ok, call, images, .. } => {
                 n += 1;
                 let part = calls.next();
                 let how = match part {
@@ -106,7 +106,10 @@ fn results(messages: &[Message], output: usize) -> String {
                     "{} characters are omitted; [READ call:{call}] shows all of it",
                     said.chars().count().saturating_sub(most)
                 );
-                let said = as_commands(&cut(said, most, &rest));
+                let mut said = as_commands(&cut(said, most, &rest));
+                if !images.is_empty() {
+                    said.push_str(" (not shown: this chat gets text only)");
+                }
                 let fence = fence(&said);
                 let _ = write!(
                     text,

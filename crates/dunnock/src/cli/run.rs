@@ -12,8 +12,10 @@ use crate::view::exit::usage;
 use crate::view::output;
 use anyhow::bail;
 use dunnock_core::{Phase, Status};
-use dunnock_engine::{Connection, FirstPrompt, create_with_prompt};
-use dunnock_proto::{Command, Deadline, SessionId};
+use dunnock_engine::{Connection, FirstPrompt, create_with_prompt, submit_offline};
+use dunnock_proto::{
+    At, Command, CommandRequest, Config, ConfigPatch, Deadline, InputId, SessionId,
+};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -41,7 +43,7 @@ pub(crate) async fn run(
     let mut config = compose::config(&settings, &open.client, &workspace, model, attended)?;
     if let Some(deadline) = deadline(&flags, &open)? {
         config.deadline = Some(deadline);
-        if !settings.max_steps.is_flag() {
+        if settings.max_steps.is_default() {
             config.max_steps = u32::MAX; // the time is the limit
         }
     }
@@ -52,6 +54,28 @@ pub(crate) async fn run(
     open.confine(&settings, config.sandbox)?;
     compose::keepable(&config, open.ports.level, open.ports.day_budget)?;
     start(open, &workspace, config, (task, pictures), flags, Carrying::Leaves).await
+}
+
+/// What has to hold before a session goes on: the new deadline, or none instead of one that has
+/// passed, and that nobody answers.
+fn until_or_unattended(
+    until: Option<Deadline>,
+    settings: &Settings,
+    now: &Config,
+    at: At,
+) -> Option<ConfigPatch> {
+    let passed = now.deadline.is_some_and(|deadline| deadline.until <= at);
+    let set = ConfigPatch {
+        deadline: (until.is_some() || passed).then_some(until),
+        max_steps: match until {
+            Some(_) => settings.max_steps.is_default().then_some(u32::MAX),
+            None if passed => compose::steps_without_deadline(now),
+            None => None,
+        },
+        unattended: settings.unattended.is_flag().then_some(settings.unattended.value),
+        ..ConfigPatch::default()
+    };
+    (now.with(&set) != *now).then_some(set)
 }
 
 /// The deadline that the flags ask for.
@@ -217,16 +241,30 @@ pub(crate) async fn go_on(
         return drive.show_end().await;
     }
     let images = pictures::keep(&open.ports, &session, &pictures).await?;
+    // Before anything goes on with the old ones: a deadline that has passed, or nobody to ask.
+    let first = until_or_unattended(until, settings, &now, open.ports.clock.now());
+    if let Some(set) = &first {
+        let (id, command) = (
+            InputId::from_random(open.ports.clock.random()),
+            Command::Configure { set: set.clone() },
+        );
+        let request = CommandRequest { id, expect: None, command };
+        let _ = submit_offline(&open.ports, &session, request).await?; // refused if it changes nothing
+    }
     let mut connection = Connection::open(open.ports.clone(), session, from).await?;
     // Whether a user can answer depends on the process that drives the session, not on one that
     // watches.
     let here = connection.handle().is_some();
     let here = here.then(|| attended(flags.json) && !settings.unattended.value);
     let mut set = compose::patch(settings, &open.client, Path::new(folder.as_ref()), &now, here)?;
-    if let Some(deadline) = until {
-        set.get_or_insert_default().deadline = Some(Some(deadline));
+    if let Some(set) = &mut set {
+        set.deadline = None;
+        set.max_steps = set.max_steps.filter(|_| settings.max_steps.is_flag());
+        if first.as_ref().is_some_and(|first| first.unattended.is_some()) {
+            set.unattended = None;
+        }
     }
-    if let Some(set) = set {
+    if let Some(set) = set.filter(|set| *set != ConfigPatch::default()) {
         drive.upto = accepted(connection.send(Command::Configure { set }).await?)?;
     }
     if let Some(text) = prompt {

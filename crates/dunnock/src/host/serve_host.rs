@@ -285,6 +285,10 @@ fn rules_since(folder: &Path, config: &Config) -> anyhow::Result<Option<ConfigPa
     let patch = ConfigPatch {
         deny: (deny != config.deny).then_some(deny),
         allow: (allow != config.allow).then_some(allow),
+        // Somebody sits at the browser.
+        unattended: config.unattended.then_some(false),
+        deadline: config.deadline.map(|_| None),
+        max_steps: compose::steps_without_deadline(config),
         ..ConfigPatch::default()
     };
     Ok((patch != ConfigPatch::default()).then_some(patch))
