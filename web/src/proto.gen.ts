@@ -717,7 +717,7 @@ export interface Moved {
 /** What a reader must do with an event of an unknown kind. */
 export type Need = "must" | "may";
 
-/** Why a complete answer has nothing to go on with. */
+/** Why a complete answer is not usable. */
 export type NoAnswer = "empty" | "cut_off";
 
 /** What a notice is for. */
@@ -1189,7 +1189,7 @@ export interface StepFailed {
   incomplete?: boolean;
   /** What it may have used in addition, in that case. */
   lost?: Reserved;
-  /** How the answer ended, if it came and has nothing to go on with. */
+  /** How the answer ended, if it came and is not usable. */
   no_answer?: NoAnswer | null;
   /** What had arrived: only text, never a call. */
   partial?: string;

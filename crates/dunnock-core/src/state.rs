@@ -278,11 +278,11 @@ pub struct Task {
     pub nudges: u8,
     /// How many of the last answers were empty or cut off.
     pub no_answers: u8,
-    /// Whether the model was told to look at its work a second time.
+    /// Whether the model was asked to look at its work a second time.
     pub looked: bool,
-    /// The part of the time until the deadline, in percent, that the model was told of last.
+    /// The part of the time until the deadline, in percent, in the last notice about it.
     pub time_told: Option<u8>,
-    /// Whether it was told that the next request is the last one.
+    /// Whether the next request is the last one.
     pub last_told: bool,
     /// Whether that request was made.
     pub last_made: bool,

@@ -573,7 +573,7 @@ pub(crate) fn no_answer(parts: &[Part], stop: &Stop) -> Option<&'static str> {
     }
 }
 
-/// How such an answer ended, if the model can do better once it is told.
+/// How such an answer ended, if the model can do better once it knows.
 fn how_it_ended(parts: &[Part], stop: &Stop) -> Option<NoAnswer> {
     no_answer(parts, stop)?;
     match stop {

@@ -318,7 +318,7 @@ pub enum Failure {
     Transport,
 }
 
-/// Why a complete answer has nothing to go on with.
+/// Why a complete answer is not usable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -344,7 +344,7 @@ pub struct StepFailed {
     /// What had arrived: only text, never a call.
     #[serde(default, skip_serializing_if = "str_is_empty")]
     pub partial: Arc<str>,
-    /// How the answer ended, if it came and has nothing to go on with.
+    /// How the answer ended, if it came and is not usable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_answer: Option<NoAnswer>,
     /// What it used.
@@ -977,7 +977,7 @@ pub enum NoticeKind {
     Stalled,
     /// An answer without a call would have ended unfinished work.
     Unfinished,
-    /// An answer was empty or cut off, and the work goes on.
+    /// An answer was empty or cut off, and the work continues.
     NoAnswer,
     /// The model says that it is done, and is asked to check its work once more.
     SecondLook,

@@ -48,10 +48,8 @@ impl Draft<'_> {
                     (failed.retry_at.is_some(), failed.failure == Failure::Interrupted);
                 let no_answer = failed.no_answer;
                 self.record(failed);
-                if !again && self.goes_on_without_answer(no_answer) {
-                    return Ok(());
-                }
-                if !again && !self.s.stopping && !self.can_shrink() {
+                let ends = !again && !self.s.stopping && !self.can_shrink();
+                if ends && !self.continues_without_answer(no_answer) {
                     let why =
                         if interrupted { EndReason::Stopped } else { EndReason::Failed { error } };
                     self.end(why);

@@ -3,7 +3,7 @@
 use super::Draft;
 use crate::input::Previews;
 use crate::policy::{MOST_CALLS, Verdict};
-use crate::state::{Call, Stage};
+use crate::state::Call;
 use dunnock_proto::{
     Access, Allowed, AllowedBy, Approval, AskPersonArgs, Asked, CallId, Class, Finished, Isolation,
     Outcome, PlanArgs, Planned, QuestionId, QuestionKind, Role,
@@ -99,15 +99,6 @@ impl Draft<'_> {
 
     pub(super) fn finish(&mut self, call: CallId, outcome: Outcome, shown: &str) {
         self.record(Finished::plain(call, outcome, shown));
-    }
-
-    /// Calls that no process has started will never run.
-    pub(super) fn drop_unbegun(&mut self) {
-        for call in self.s.calls.clone() {
-            if matches!(call.stage, Stage::Asked | Stage::Allowed) {
-                self.finish(call.id, Outcome::NotRun, "not run: the person interrupted");
-            }
-        }
     }
 
     /// Asks the person, if there is a question.

@@ -1,4 +1,4 @@
-//! A session with a deadline: the model is told how much time is left, and the work ends in time.
+//! A session with a deadline: the model learns how much time is left, and the work ends in time.
 //!
 //! Invariant: the time enters with each input (`DecideContext::at`), as the time that its events are
 //! stored with, so a replay decides the same.
@@ -7,11 +7,11 @@ use super::Draft;
 use crate::state::Phase;
 use dunnock_proto::{Deadline, NoticeKind, Noticed};
 
-/// At which percentages of the time the model is told.
+/// At which percentages of the time the model gets a notice.
 const TOLD: [u8; 4] = [0, 50, 80, LAST];
 /// From here on there is one more request, to leave the best state that was checked.
 const LAST: u8 = 95;
-/// After a call of at least this many milliseconds, the model is told, too.
+/// After a call of at least this many milliseconds, it gets one, too.
 const LONG_CALL: u64 = 60_000;
 
 impl Draft<'_> {

@@ -3,9 +3,8 @@
 use super::Draft;
 use crate::state::{Call, Phase, Stage};
 use dunnock_proto::{
-    Access, AllowedBy, CallId, CheckCalled, Class, CompactionStarted, EndReason, Ended,
-    InterruptRequested, Proof, QuestionKind, Recovery, Reserved, Role, StepStarted, Strength,
-    VerifyArgs,
+    Access, AllowedBy, CallId, CheckCalled, Class, CompactionStarted, EndReason, Ended, Proof,
+    QuestionKind, Recovery, Reserved, Role, StepStarted, Strength, VerifyArgs,
 };
 use std::sync::Arc;
 
@@ -54,7 +53,7 @@ impl Draft<'_> {
                     self.next_step();
                 }
             }
-            Proof::Failed | Proof::None if !checked && self.goes_on() => self.next_step(),
+            Proof::Failed | Proof::None if !checked && self.work_continues() => self.next_step(),
             // A check that changed files has not verified the changed ones: run it again on these.
             Proof::Proven if self.s.calls.iter().any(|c| c.moved) => {
                 if self.s.tried >= self.s.config.verify_tries {
@@ -152,17 +151,6 @@ impl Draft<'_> {
         self.record(Ended { reason: why, proof, hold: false });
         if self.s.phase == Phase::Ready {
             self.next_step();
-        }
-    }
-
-    /// Stops all work in progress. What has not started ends now; what is running will still
-    /// report.
-    pub(super) fn stop(&mut self) {
-        let waited = self.s.phase == Phase::Ready;
-        self.record(InterruptRequested {});
-        self.drop_unbegun();
-        if waited {
-            self.end_held(EndReason::Stopped);
         }
     }
 }

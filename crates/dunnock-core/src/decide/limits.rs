@@ -2,10 +2,7 @@
 //! full.
 
 use super::Draft;
-use dunnock_proto::{Finished, Reserved, Seq, Strength};
-
-/// How many images a conversation has at most, until it is compacted: each request repeats them.
-const MOST_IMAGES: u32 = 20;
+use dunnock_proto::{Reserved, Seq, Strength};
 
 impl Draft<'_> {
     /// Whether a request with this reservation would exceed the limit of the session or of the day.
@@ -23,18 +20,6 @@ impl Draft<'_> {
                     let left = left.saturating_sub(s.spent.micros.saturating_sub(self.spent));
                     reserved.micros > left || s.config.price.is_none()
                 }))
-    }
-
-    /// Leaves out an image of a result if the conversation has too many.
-    pub(super) fn limit_images(&self, finished: &mut Finished) {
-        if !finished.images.is_empty() && self.s.images >= MOST_IMAGES {
-            finished.images.clear();
-            finished.shown = format!(
-                "{} (not shown: the conversation already has {MOST_IMAGES} images)",
-                finished.shown
-            )
-            .into();
-        }
     }
 
     /// How strongly and up to which event the conversation must be compacted before the next step,

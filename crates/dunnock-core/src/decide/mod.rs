@@ -5,10 +5,11 @@
 //! the events once they are durable. Which work must then be running is not decided here: see
 //! [`wanted`](crate::wanted).
 //!
-//! One file per concern: commands from the user (`prompt`), replies to questions (`reply`), answers
-//! of the model and other reports (`answer`), calls (`call`), takeovers (`claim`), ends and the
-//! next step (`end`), what prevents a step (`limits`), what happens instead where
-//! nobody watches (`unattended`), the time until a deadline (`deadline`).
+//! One file per concern: commands from the user (`prompt`), replies to questions (`reply`), declined
+//! calls (`withdraw`), interrupts (`interrupt`), answers of the model and other reports (`answer`),
+//! calls (`call`), takeovers (`claim`), ends and the next step (`end`), what prevents a step
+//! (`limits`), images (`images`), what happens instead where nobody watches (`unattended`), the time
+//! until a deadline (`deadline`).
 //!
 //! Invariant: every match on our own enums is exhaustive, so a new input or phase cannot hide in a
 //! wildcard.
@@ -18,6 +19,8 @@ mod call;
 mod claim;
 mod deadline;
 mod end;
+mod images;
+mod interrupt;
 mod limits;
 mod planner;
 mod prompt;
@@ -25,6 +28,7 @@ mod reply;
 mod rewind;
 mod stall;
 mod unattended;
+mod withdraw;
 
 use crate::apply::apply;
 use crate::input::{DecideContext, Input};

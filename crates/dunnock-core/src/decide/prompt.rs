@@ -66,9 +66,7 @@ impl Draft<'_> {
                 }
                 let before = self.s.config.unattended;
                 self.record(Configured { set });
-                if before != self.s.config.unattended {
-                    self.attendance_changed()?;
-                }
+                self.attendance_changed(before)?;
             }
             Command::Title { title } => {
                 if title.trim().is_empty() || title.chars().count() > 200 {

@@ -2,10 +2,10 @@
 
 use super::Draft;
 use crate::policy;
-use crate::state::{Call, Stage};
+use crate::state::Call;
 use dunnock_proto::{
-    AllowedBy, Answer, CallId, EndReason, Granted, Hash, Outcome, QuestionId, QuestionKind,
-    Refused, Replied,
+    AllowedBy, Answer, EndReason, Granted, Hash, Outcome, QuestionId, QuestionKind, Refused,
+    Replied,
 };
 use std::sync::Arc;
 
@@ -105,30 +105,6 @@ impl Draft<'_> {
                     return Err(Refused::InvalidAnswer);
                 }
             },
-        }
-        Ok(())
-    }
-
-    fn decline(&mut self, call: CallId, note: Option<String>) {
-        let text = match &note {
-            Some(note) => format!("the person declined this call: {note}"),
-            None => "the person declined this call".into(),
-        };
-        self.finish(call, Outcome::Declined { note }, &text);
-    }
-
-    /// A no after a yes: the call is declined, unless it has started.
-    fn withdraw(
-        &mut self,
-        answered: (QuestionId, Hash),
-        answer: &Answer,
-        note: Option<String>,
-    ) -> Result<(), Refused> {
-        let unbegun =
-            |call: &&Call| call.stage == Stage::Allowed && call.answered == Some(answered);
-        match self.s.calls.iter().find(unbegun).map(|call| call.id) {
-            Some(call) if *answer == Answer::No => self.decline(call, note),
-            Some(_) | None => return Err(Refused::NoQuestion),
         }
         Ok(())
     }

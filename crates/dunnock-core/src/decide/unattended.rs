@@ -10,9 +10,9 @@ use dunnock_proto::{
     Answer, Approval, CallId, NoAnswer, NoticeKind, Noticed, Outcome, QuestionKind, Refused, Role,
 };
 
-/// How often the model is told to go on after an answer without a call.
+/// How often an answer without a call is sent back.
 const NUDGES: u8 = 2;
-/// How often in a row the model is told that its answer was empty or cut off.
+/// How many answers in a row may be empty or cut off.
 const NO_ANSWERS: u8 = 3;
 /// How many bytes of the task a second look repeats.
 const TASK: usize = 400;
@@ -39,9 +39,9 @@ impl Draft<'_> {
         self.finish(approval.call, Outcome::NotRun, &text);
     }
 
-    /// Whether the work goes on although the model says that it is done. Records the notice that
+    /// Whether the work continues although the model says that it is done. Records the notice that
     /// says why.
-    pub(super) fn goes_on(&mut self) -> bool {
+    pub(super) fn work_continues(&mut self) -> bool {
         if !self.s.config.unattended || self.s.via_bridge() || !self.may_ask_again() {
             return false;
         }
@@ -58,10 +58,13 @@ impl Draft<'_> {
         true
     }
 
-    /// Somebody came or left in the middle of a session: the model is told, and what waited for a
+    /// Somebody came or left in the middle of a session: the model gets a notice, and what waited for a
     /// person waits no longer.
-    pub(super) fn attendance_changed(&mut self) -> Result<(), Refused> {
+    pub(super) fn attendance_changed(&mut self, before: bool) -> Result<(), Refused> {
         let unattended = self.s.config.unattended;
+        if unattended == before {
+            return Ok(());
+        }
         if self.s.preamble.is_some() {
             let text = match unattended {
                 true => {
@@ -95,9 +98,9 @@ impl Draft<'_> {
         !self.time_is_up() && self.s.steps_left > 0 && !self.breaks_budget(self.s.reserve())
     }
 
-    /// Whether the work goes on after an answer with nothing to go on with. Records the notice that
+    /// Whether the work continues after an answer that is empty or cut off. Records the notice that
     /// says why.
-    pub(super) fn goes_on_without_answer(&mut self, why: Option<NoAnswer>) -> bool {
+    pub(super) fn continues_without_answer(&mut self, why: Option<NoAnswer>) -> bool {
         let Some(why) = why.filter(|_| self.s.config.unattended && !self.s.stopping) else {
             return false;
         };
@@ -106,7 +109,7 @@ impl Draft<'_> {
         }
         let text = match why {
             NoAnswer::Empty => {
-                "Your last answer was empty; thinking alone is no answer. Go on with the work: \
+                "Your last answer was empty; thinking alone is no answer. Continue the work: \
                  make the next call, or call final_output if the task is done."
                     .to_owned()
             }
@@ -115,7 +118,7 @@ impl Draft<'_> {
                 let limit = most.map(|most| format!(" of {most} tokens")).unwrap_or_default();
                 format!(
                     "Your last answer was cut off at the output limit{limit} before it had a call. \
-                     Go on with the work, and write less at once: split long files and long texts \
+                     Continue the work, and write less at once: split long files and long texts \
                      into several calls."
                 )
             }
@@ -128,7 +131,7 @@ impl Draft<'_> {
 fn unfinished(task: &Task) -> String {
     if task.acted {
         return format!(
-            "Your answer has no call, but these steps of your plan are not done:{}\nGo on with \
+            "Your answer has no call, but these steps of your plan are not done:{}\nContinue with \
              them, or call final_output and say why they stay undone.",
             list(task.open_steps())
         );

@@ -415,7 +415,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "MODE")]
     pub(crate) approve: Option<String>,
     /// Never wait for anybody: refuse what needs approval, answer questions with "decide
-    /// yourself", retry for long, and go on when the model stops too early
+    /// yourself", retry for long, and continue when the model stops too early
     #[arg(long)]
     pub(crate) unattended: bool,
     /// When to end: +900s, +15m, +2h, or a time such as 2026-11-18T23:00:00Z

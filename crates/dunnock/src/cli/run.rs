@@ -56,7 +56,7 @@ pub(crate) async fn run(
     start(open, &workspace, config, (task, pictures), flags, Carrying::Leaves).await
 }
 
-/// What has to hold before a session goes on: the new deadline, or none instead of one that has
+/// What has to hold before a session continues: the new deadline, or none instead of one that has
 /// passed, and that nobody answers.
 fn until_or_unattended(
     until: Option<Deadline>,

@@ -82,7 +82,7 @@ settings! {
         "when you are asked for approval";
     unattended: bool = Kind::Choice(bool::NAMES), Some("off"), Untrusted::No,
         "whether \"run\" never waits for you: calls that need approval are refused, questions are \
-         answered with \"decide yourself\", and work that stops too early goes on";
+         answered with \"decide yourself\", and work that stops too early continues";
     second_look: bool = Kind::Choice(bool::NAMES), Some("on"), Untrusted::No,
         "whether an unattended model checks its work once more before it ends, if there are no \
          verify commands";
