@@ -5,8 +5,8 @@ use crate::{Language, Verdict};
 use std::ops::ControlFlow;
 use tree_sitter::{Node, ParseOptions, ParseState, Parser};
 
-/// How much work parsing a file may take, in units of the parser: about 10 ms.
-const MOST_WORK: u32 = 400;
+/// How much work parsing a file may take, in units of the parser: about 6 ms.
+const MOST_WORK: u32 = 230;
 /// How many levels of indentation a file may have: the scanner of the grammar stores them in a
 /// buffer of a fixed size.
 const MOST_LEVELS: usize = 100;
