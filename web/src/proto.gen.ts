@@ -607,6 +607,8 @@ export interface Finished {
   images?: (Hash)[];
   /** How it was isolated. */
   isolation?: Isolation | null;
+  /** Processes that it started are still running. */
+  left_process?: boolean;
   /** How long it took. */
   ms: number;
   /** How it ended. */

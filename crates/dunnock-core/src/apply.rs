@@ -396,6 +396,7 @@ impl State {
         }
         let Some(call) = self.call_mut(e.call) else { return };
         let began = matches!(call.stage, Stage::Started(_));
+        let left_with_access = e.left_process && !call.access.is_nothing();
         let (wrote, harness) = (began && call.writes(), call.harness);
         let edits = wrote && call.class == Class::Edit;
         call.stage = Stage::Finished { ok };
@@ -407,6 +408,7 @@ impl State {
             self.dirty = Some(seq);
         }
         self.task.acted |= wrote && !harness;
+        self.outside |= left_with_access;
         if edits && !e.seen_files.is_empty() {
             let names = e.seen_files.iter().map(|file| file.path.clone());
             Arc::make_mut(&mut self.task.edited).extend(names);

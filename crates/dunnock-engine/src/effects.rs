@@ -199,6 +199,8 @@ impl Driver {
                                 .await
                             {
                                 Ok(Restored { tree, note, partial }) => {
+                                    let running = ports.tools.running(&session, &workspace).await;
+                                    let note = with_running(note, &running);
                                     EffectOutcome::Rewound(Rewound {
                                         spans: spans.to_vec(),
                                         tree: Some(tree),
@@ -244,6 +246,15 @@ impl Driver {
             Effect::AskPerson { .. } => None,
         }
     }
+}
+
+/// The note of a rewind, with the processes that may change the files again.
+fn with_running(note: Option<String>, running: &[String]) -> Option<String> {
+    if running.is_empty() {
+        return note;
+    }
+    let still = format!("still running, and may change files again: {}", running.join("; "));
+    Some(note.map_or_else(|| still.clone(), |note| format!("{note}\n{still}")))
 }
 
 /// How long an answer waits for previews of what its calls would destroy.

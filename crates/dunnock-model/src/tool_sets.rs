@@ -178,28 +178,29 @@ impl OfferedTool {
 }
 
 const SHELL_ABOUT: &str = "Runs a command in the workspace and returns its output and, if it \
-    fails, its exit code. Calls share no variables and no working directory, and what a call \
-    leaves running ends with it. Standard input is empty. Long output is shortened in the middle.";
+    fails, its exit code. Calls share no variables and no working directory. What a command leaves \
+    running, and a command that is still running after 120 s, continues as a process of the \
+    session. Standard input is empty. Long output is shortened in the middle.";
 
 const SHELL: OfferedTool = OfferedTool {
     name: "shell",
     ours: "shell",
     about: SHELL_ABOUT,
-    schema: r#"{"type":"object","properties":{"command":{"type":"string"},"folder":{"type":"string","description":"Folder to run in; the workspace root if left out."},"timeout":{"type":"integer","description":"Seconds; 120 if left out, at most 600."},"network":{"type":"boolean","description":"Ask the person for network access."}},"required":["command"]}"#,
+    schema: r#"{"type":"object","properties":{"command":{"type":"string"},"folder":{"type":"string","description":"Folder to run in; the workspace root if left out."},"timeout":{"type":"integer","description":"Seconds after which it is stopped, at most 600."},"network":{"type":"boolean","description":"Ask the person for network access."}},"required":["command"]}"#,
 };
 
 const SHELL_MS: OfferedTool = OfferedTool {
     name: "shell",
     ours: "shell",
     about: SHELL_ABOUT,
-    schema: r#"{"type":"object","properties":{"command":{"type":"string"},"workdir":{"type":"string","description":"Folder to run in; the workspace root if left out."},"timeout_ms":{"type":"integer","description":"120000 if left out, at most 600000."},"network":{"type":"boolean","description":"Ask the person for network access."}},"required":["command"]}"#,
+    schema: r#"{"type":"object","properties":{"command":{"type":"string"},"workdir":{"type":"string","description":"Folder to run in; the workspace root if left out."},"timeout_ms":{"type":"integer","description":"After which it is stopped, at most 600000."},"network":{"type":"boolean","description":"Ask the person for network access."}},"required":["command"]}"#,
 };
 
 const BASH: OfferedTool = OfferedTool {
     name: "bash",
     ours: "shell",
     about: SHELL_ABOUT,
-    schema: r#"{"type":"object","properties":{"command":{"type":"string"},"folder":{"type":"string","description":"Folder to run in; the workspace root if left out."},"timeout":{"type":"integer","description":"Milliseconds; 120000 if left out, at most 600000."},"network":{"type":"boolean","description":"Ask the person for network access."}},"required":["command"]}"#,
+    schema: r#"{"type":"object","properties":{"command":{"type":"string"},"folder":{"type":"string","description":"Folder to run in; the workspace root if left out."},"timeout":{"type":"integer","description":"Milliseconds after which it is stopped, at most 600000."},"network":{"type":"boolean","description":"Ask the person for network access."}},"required":["command"]}"#,
 };
 
 const VIEW: OfferedTool = OfferedTool {
@@ -270,9 +271,9 @@ const PROCESS: OfferedTool = OfferedTool {
     ours: "process_start",
     about: "Programs that keep running between calls: servers, watchers, interactive programs. \
             start runs command and gives a number; read returns new output; write sends text to \
-            its standard input (end a line with \\n) and returns new output; stop ends it. All \
-            end with the session.",
-    schema: r#"{"type":"object","properties":{"action":{"type":"string","enum":["start","read","write","stop"]},"command":{"type":"string","description":"For start."},"folder":{"type":"string"},"terminal":{"type":"boolean","description":"For start: give it a terminal."},"network":{"type":"boolean","description":"For start: ask the person for network access."},"process":{"type":"integer","description":"Its number, for read, write and stop."},"text":{"type":"string","description":"For write."},"wait":{"type":"integer","description":"For read: seconds to wait for output, at most 60."}},"required":["action"]}"#,
+            its standard input (end a line with \\n), then keys, and returns the answer; stop ends \
+            it; list shows all with their ports.",
+    schema: r#"{"type":"object","properties":{"action":{"type":"string","enum":["start","read","write","stop","list"]},"command":{"type":"string","description":"For start."},"folder":{"type":"string"},"terminal":{"type":"boolean","description":"For start: give it a terminal."},"network":{"type":"boolean","description":"For start: ask the person for network access."},"process":{"type":"integer","description":"Its number."},"text":{"type":"string","description":"For write."},"keys":{"type":"array","items":{"type":"string"},"description":"For write to a terminal: Enter, Up, C-c and the like."},"wait":{"type":"integer","description":"Seconds to wait until it ends, asks for input or pauses after some output, at most 600."},"screen":{"type":"boolean","description":"Show the screen of its terminal."}},"required":["action"]}"#,
 };
 
 const PLAN: OfferedTool = OfferedTool {
@@ -400,9 +401,12 @@ mod tests {
                         Some("start") => {
                             ["command", "folder", "terminal", "network"].contains(&name)
                         }
-                        Some("read") => ["process", "wait"].contains(&name),
-                        Some("write") => ["process", "text"].contains(&name),
+                        Some("read") => ["process", "wait", "screen"].contains(&name),
+                        Some("write") => {
+                            ["process", "text", "keys", "wait", "screen"].contains(&name)
+                        }
                         Some("stop") => name == "process",
+                        Some("list") => false,
                         Some(other) => panic!("{other}"),
                     };
                     let mut args: Map<String, Value> = properties

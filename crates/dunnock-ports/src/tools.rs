@@ -41,7 +41,7 @@ pub struct ToolCall {
 /// Runs calls.
 pub trait Tools: Send + Sync {
     /// Runs a call until it ends. When cancelled, it stops the call and its whole process tree.
-    /// Reports either way.
+    /// Reports either way. What it leaves running belongs to the session.
     fn run(
         &self,
         job: ToolCall,
@@ -75,7 +75,18 @@ pub trait Tools: Send + Sync {
         let _ = (workspace, call, access, isolation);
         Box::pin(async { Vec::new() })
     }
-    /// Ends the processes that a session's calls left running, and waits until they are gone.
+    /// What runs in the background of a session, and what earlier sessions in the folder left
+    /// running, a line each. It may change files at any time.
+    fn running<'a>(
+        &'a self,
+        session: &'a SessionId,
+        workspace: &'a str,
+    ) -> BoxFuture<'a, Vec<String>> {
+        let _ = (session, workspace);
+        Box::pin(async { Vec::new() })
+    }
+    /// Ends the processes that a session's calls left running, and waits until they are gone. Those
+    /// that the person keeps continue.
     /// Called when no process drives the session any more.
     fn close<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {
         let _ = session;

@@ -607,6 +607,9 @@ pub struct Finished {
     /// Images that the model is shown with the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Hash>,
+    /// Processes that it started are still running.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left_process: bool,
 }
 
 /// A file that the model has seen.
@@ -638,6 +641,7 @@ impl Finished {
             seen_files: Vec::new(),
             diff: None,
             images: Vec::new(),
+            left_process: false,
         }
     }
 }

@@ -1,18 +1,21 @@
 //! The program's side: starts the launcher on first use, and again if it dies.
 
+use crate::launcher::MARK;
 use crate::linux::SandboxSpec;
-use crate::wire::{Ask, Bound, Bounds, Probed, Tell, receive, send};
+use crate::tree;
+use crate::wire::{Ask, Bound, Bounds, KeepRequest, Probed, Program, Tell, receive, send};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc as unbounded, oneshot};
 
 /// A command to run.
 #[derive(Debug, Clone)]
@@ -27,11 +30,13 @@ pub struct Run {
     pub terminal: bool,
     /// Resource limits.
     pub bounds: Bounds,
+    /// What it leaves running may continue when its own process has ended.
+    pub lasting: bool,
     /// The sandbox; `None` runs the command without one.
     pub spec: Option<SandboxSpec>,
 }
 
-/// How a command ended. By then every process it started is dead.
+/// How a command ended. By then every process it started is dead, except after `Continues`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     /// It ran and ended.
@@ -45,6 +50,14 @@ pub enum Ended {
         left: u32,
         /// The limit it was killed for exceeding, if any.
         over: Option<Bound>,
+    },
+    /// Its own process ended, and what it left running continues. Another `Ended` follows when
+    /// that is gone.
+    Continues {
+        /// Its exit code, unless a signal ended it.
+        code: Option<i32>,
+        /// The signal that ended it, if any.
+        signal: Option<i32>,
     },
     /// It was never started.
     Refused(String),
@@ -72,10 +85,15 @@ pub struct Launcher {
 struct RunningLauncher {
     pid: Option<rustix::process::Pid>,
     socket: OwnedFd,
-    waiting: Mutex<HashMap<u64, oneshot::Sender<Ended>>>,
+    waiting: Mutex<HashMap<u64, unbounded::UnboundedSender<Ended>>>,
+    listing: Mutex<HashMap<u64, oneshot::Sender<Vec<Program>>>>,
     releasing: Mutex<HashMap<u64, mpsc::Sender<()>>>,
     probing: Mutex<Option<mpsc::Sender<Result<Probed, String>>>>,
     child: Mutex<Option<Child>>,
+    /// It stays when this program ends, because something that it started is kept.
+    keeps: AtomicBool,
+    /// We have ended it.
+    stopping: AtomicBool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -124,9 +142,12 @@ impl Launcher {
             pid,
             socket: ours,
             waiting: Mutex::default(),
+            listing: Mutex::default(),
             releasing: Mutex::default(),
             probing: Mutex::default(),
             child: Mutex::new(Some(child)),
+            keeps: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
         });
         let reader = made.clone();
         std::thread::Builder::new()
@@ -144,16 +165,16 @@ impl Launcher {
     /// If no launcher can be started, or the command is too long to send.
     pub fn start(self: &Arc<Self>, run: Run, fds: Vec<OwnedFd>) -> io::Result<Running> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let Run { words, folder, env, terminal, bounds, spec } = run;
-        let ask = Ask::Start { id, words, folder, env, terminal, bounds, spec };
+        let Run { words, folder, env, terminal, bounds, lasting, spec } = run;
+        let ask = Ask::Start { id, words, folder, env, terminal, bounds, lasting, spec };
         let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
         // If the launcher died since the last command, replace it once.
         for last in [false, true] {
             let line = self.running_launcher()?;
-            let (tell, ended) = oneshot::channel();
+            let (tell, ended) = unbounded::unbounded_channel();
             lock(&line.waiting).insert(id, tell);
             match send(&line.socket, &ask, &fds) {
-                Ok(()) => return Ok(Running { id, line, ended }),
+                Ok(()) => return Ok(Running { id, line, ended, kept: false }),
                 Err(error) => {
                     lock(&line.waiting).remove(&id);
                     let gone = matches!(
@@ -213,12 +234,13 @@ impl Launcher {
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         let Some(line) = lock(&self.line).take() else { return };
+        line.stopping.store(true, Ordering::Release);
         let _ = rustix::net::shutdown(&line.socket, rustix::net::Shutdown::Write);
         let began = Instant::now();
         while line.child.try_lock().map_or(true, |child| child.is_some()) {
             if began.elapsed() > Duration::from_millis(120) {
                 // It is stopped or stuck: kill it; the commands' own processes die with it.
-                if let Some(pid) = line.pid {
+                if let Some(pid) = line.pid.filter(|_| !line.keeps.load(Ordering::Acquire)) {
                     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
                 }
                 return;
@@ -251,6 +273,7 @@ impl Drop for Launcher {
     /// Ends the launcher. Dropping the socket is not enough: the reader thread keeps it open.
     fn drop(&mut self) {
         if let Some(line) = lock(&self.line).take() {
+            line.stopping.store(true, Ordering::Release);
             let _ = rustix::net::shutdown(&line.socket, rustix::net::Shutdown::Write);
         }
     }
@@ -272,6 +295,18 @@ impl RunningLauncher {
                     }
                     continue;
                 }
+                Tell::Listed { id, programs } => {
+                    if let Some(asked) = lock(&self.listing).remove(&id) {
+                        let _ = asked.send(programs);
+                    }
+                    continue;
+                }
+                Tell::Continues { id, code, signal } => {
+                    if let Some(waiting) = lock(&self.waiting).get(&id) {
+                        let _ = waiting.send(Ended::Continues { code, signal });
+                    }
+                    continue;
+                }
                 Tell::Refused { id, why } => (id, Ended::Refused(why)),
                 Tell::Ended { id, code, signal, left, over } => {
                     (id, Ended::Exited { code, signal, left, over })
@@ -283,10 +318,17 @@ impl RunningLauncher {
         }
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
         if let Some(child) = lock(&self.child).as_mut() {
-            let _ = child.wait();
+            // One that keeps something closes the socket and stays, if we have ended it.
+            let stays = self.keeps.load(Ordering::Acquire) && self.stopping.load(Ordering::Acquire);
+            let ended = if stays { child.try_wait().ok().flatten() } else { child.wait().ok() };
+            if ended.is_some_and(|status| status.signal().is_some()) {
+                // Somebody killed it. What it would have ended shows its mark.
+                tree::kill_marked(&format!("{MARK}={}-", child.id()));
+            }
         }
         lock(&self.child).take(); // reaped: `stop` waits for this
         lock(&self.waiting).clear(); // pending commands end as `Lost`
+        lock(&self.listing).clear();
         lock(&self.releasing).clear();
         lock(&self.probing).take();
     }
@@ -296,7 +338,9 @@ impl RunningLauncher {
 pub struct Running {
     id: u64,
     line: Arc<RunningLauncher>,
-    ended: oneshot::Receiver<Ended>,
+    ended: unbounded::UnboundedReceiver<Ended>,
+    /// It continues when this program ends.
+    kept: bool,
 }
 
 impl Running {
@@ -310,14 +354,50 @@ impl Running {
     }
     /// Waits until it has ended.
     pub async fn ended(&mut self) -> Ended {
-        (&mut self.ended).await.unwrap_or(Ended::Lost)
+        self.ended.recv().await.unwrap_or(Ended::Lost)
+    }
+    /// It keeps running in the background. If it is kept when this program ends, `streams` are our
+    /// ends of its streams: the launcher reads what it writes from then on.
+    pub fn background(&mut self, kept: Option<KeepRequest>, streams: &[OwnedFd]) {
+        self.kept = kept.is_some();
+        let streams: Vec<_> = streams.iter().map(|fd| fd.as_fd()).collect();
+        self.line.keeps.fetch_or(kept.is_some(), Ordering::AcqRel);
+        let _ = send(&self.line.socket, &Ask::Background { id: self.id, kept }, &streams);
+    }
+    /// Lists its running programs.
+    #[must_use]
+    pub fn lister(&self) -> Lister {
+        Lister { id: self.id, line: self.line.clone() }
+    }
+    /// Lets go of it: it continues, and nobody waits for it.
+    pub fn release(self) {
+        lock(&self.line.waiting).remove(&self.id);
+    }
+}
+
+/// Lists the running programs of a command.
+pub struct Lister {
+    id: u64,
+    line: Arc<RunningLauncher>,
+}
+
+impl Lister {
+    /// The running programs, as far as the launcher can tell.
+    pub async fn programs(&self) -> Vec<Program> {
+        let (tell, answer) = oneshot::channel();
+        lock(&self.line.listing).insert(self.id, tell);
+        let sent = send(&self.line.socket, &Ask::List { id: self.id }, &[]);
+        let listed = tokio::time::timeout(Duration::from_secs(2), answer);
+        let programs = if sent.is_ok() { listed.await.ok().and_then(Result::ok) } else { None };
+        lock(&self.line.listing).remove(&self.id);
+        programs.unwrap_or_default()
     }
 }
 
 impl Drop for Running {
-    /// Kills a command that no one waits for any more.
+    /// Kills a command that no one waits for any more, unless it is kept.
     fn drop(&mut self) {
-        if lock(&self.line.waiting).remove(&self.id).is_some() {
+        if lock(&self.line.waiting).remove(&self.id).is_some() && !self.kept {
             self.kill();
         }
     }

@@ -9,6 +9,8 @@ use crate::linux::{
 };
 use crate::tree;
 use crate::wire::{Ask, Bound, Bounds, Probed, Tell, receive, send};
+pub use background::{KeptProcess, kept_processes, stop_kept_process};
+use background::{LeftoverProcesses, Supervision};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
@@ -22,9 +24,11 @@ use std::process::{ExitCode, ExitStatus as WaitStatus};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+mod background;
+
 /// Environment variable that marks the processes of one command, in case they escape while another
 /// runs.
-const MARK: &str = "DUNNOCK_CALL";
+pub(crate) const MARK: &str = "DUNNOCK_CALL";
 /// How long a process may show no environment during exec.
 const MOMENT: Duration = Duration::from_millis(20);
 /// How many sandbox plans are cached.
@@ -58,6 +62,14 @@ struct Live {
     over: Option<Bound>,
     /// What the child has reported so far.
     fate: Option<Fate>,
+    /// What it leaves running may continue.
+    lasting: bool,
+    /// It was asked to end: nothing of it continues.
+    ending: bool,
+    /// The wait status of the command, if only what it left running is still there.
+    exit_status: Option<i32>,
+    /// It continues when the program ends.
+    supervised: Option<Supervision>,
 }
 
 /// A plan, and what it was made from.
@@ -140,6 +152,10 @@ struct LauncherProcess {
     me: Pid,
     /// By the pid of the command's own process.
     live: HashMap<Pid, Live>,
+    /// What commands without a sandbox of their own left running.
+    remaining: Vec<LeftoverProcesses>,
+    /// Where a person reaches the processes that continue when the program ends.
+    control: Option<background::ControlSocket>,
     held: HashMap<u64, OwnedFd>,
     /// A process escaped while several commands ran, and it is unclear whose it is.
     doubtful: bool,
@@ -182,6 +198,8 @@ pub fn serve() -> ExitCode {
         socket: std::io::stdin(),
         me,
         live: HashMap::new(),
+        remaining: Vec::new(),
+        control: None,
         held: HashMap::new(),
         doubtful: false,
         stubborn: HashSet::new(),
@@ -198,6 +216,7 @@ pub fn serve() -> ExitCode {
     let mut buffer = Vec::new();
     while launcher.round(&mut buffer).is_some() {}
     launcher.end_everything();
+    launcher.supervise();
     ExitCode::SUCCESS
 }
 
@@ -223,6 +242,7 @@ impl LauncherProcess {
             &mut waits,
             (self.doubtful
                 || !self.live.is_empty()
+                || !self.remaining.is_empty()
                 || !self.stubborn.is_empty()
                 || !self.leaving.is_empty())
             .then_some(&tick),
@@ -232,17 +252,24 @@ impl LauncherProcess {
         }
         let asked = waits.first().is_some_and(|first| !first.revents().is_empty());
         drop(waits);
-        self.hear();
-        self.bury();
-        if !self.live.is_empty() && self.measured.elapsed() > TICK {
-            self.measured = Instant::now();
-            self.measure();
-        }
+        self.look();
         if asked {
             let (ask, fds) = receive::<Ask>(self.socket.as_fd(), buffer).ok()??;
             self.ask(ask, fds)?;
         }
         Some(())
+    }
+
+    /// Finds out what has ended, and what uses too much.
+    fn look(&mut self) {
+        self.hear();
+        self.bury();
+        self.check_remaining();
+        if !(self.live.is_empty() && self.remaining.is_empty()) && self.measured.elapsed() > TICK {
+            self.measured = Instant::now();
+            self.measure();
+        }
+        self.answer_requests();
     }
 
     fn tell(&self, tell: &Tell) -> Option<()> {
@@ -251,7 +278,7 @@ impl LauncherProcess {
 
     fn ask(&mut self, ask: Ask, fds: Vec<OwnedFd>) -> Option<()> {
         match ask {
-            Ask::Start { id, words, folder, mut env, terminal, bounds, spec } => {
+            Ask::Start { id, words, folder, mut env, terminal, bounds, lasting, spec } => {
                 let mark = format!("{}-{id}", self.name);
                 env.push((MARK.into(), mark.clone()));
                 let before = self.tasks;
@@ -268,6 +295,7 @@ impl LauncherProcess {
                     terminal,
                     spec.as_ref(),
                     Bounds { processes: most, ..bounds },
+                    lasting,
                 );
                 match started {
                     Ok((Spawned { pid, report, files }, exit)) => {
@@ -284,6 +312,10 @@ impl LauncherProcess {
                             before,
                             over: None,
                             fate: None,
+                            lasting,
+                            ending: false,
+                            exit_status: None,
+                            supervised: None,
                         };
                         drop(self.live.insert(pid, live));
                     }
@@ -293,15 +325,13 @@ impl LauncherProcess {
             Ask::Probe { spec } => {
                 self.tell(&Tell::Probed(self.probe(spec)))?;
             }
-            Ask::End { id } => {
-                if let Some(pid) = self.pid(id) {
-                    let _ = rustix::process::kill_process_group(pid, Signal::TERM);
-                }
-            }
-            Ask::Kill { id } => {
-                if let Some(pid) = self.pid(id) {
-                    self.end(pid);
-                }
+            Ask::End { id } => self.ask_to_end(id),
+            Ask::Kill { id } => self.kill_command(id),
+            Ask::Background { id, kept } => self.put_in_background(id, kept, fds),
+            Ask::List { id } => {
+                let programs = self.programs(id);
+                // A list that does not fit is no reason to end.
+                let _ = self.tell(&Tell::Listed { id, programs });
             }
             Ask::Hold { id } => self.held.extend(fds.into_iter().map(|fd| (id, fd))),
             Ask::Leave { name } => {
@@ -344,10 +374,7 @@ impl LauncherProcess {
                 if all.len() >= enough {
                     break;
                 }
-                if self.live.contains_key(&stray)
-                    || self.stubborn.contains(&stray)
-                    || self.leaving.contains(&stray)
-                {
+                if self.is_known(stray) {
                     continue;
                 }
                 if self.live.len() == 1 {
@@ -364,6 +391,7 @@ impl LauncherProcess {
                 over.push((*pid, Bound::Memory));
             }
         }
+        self.measure_remaining(now, memory);
         for (pid, bound) in over {
             if let Some(live) = self.live.get_mut(&pid) {
                 live.over = Some(bound);
@@ -385,10 +413,6 @@ impl LauncherProcess {
         }
     }
 
-    fn pid(&self, id: u64) -> Option<Pid> {
-        self.live.iter().find(|(_, live)| live.id == id).map(|(pid, _)| *pid)
-    }
-
     /// Reaps dead processes. When a command's own process is one of them, everything else of it is
     /// killed.
     fn bury(&mut self) {
@@ -398,41 +422,51 @@ impl LauncherProcess {
                     self.stubborn.remove(&pid);
                     self.leaving.remove(&pid);
                     if let Some(live) = self.live.remove(&pid) {
-                        self.ended(&live, pid, status.exit_status(), status.terminating_signal());
+                        let (code, signal) = (status.exit_status(), status.terminating_signal());
+                        match self.roots_left(&live) {
+                            roots if roots.is_empty() => self.ended(&live, Some(pid), code, signal),
+                            roots => self.leave(live, roots, code, signal),
+                        }
                     }
                 }
                 // No children left, and no exit status: the kernel reaps for a process started with
                 // SIGCHLD ignored.
                 Err(rustix::io::Errno::CHILD) => {
                     for (pid, live) in std::mem::take(&mut self.live) {
-                        self.ended(&live, pid, None, None);
+                        self.ended(&live, Some(pid), None, None);
                     }
                     break;
                 }
                 Ok(None) | Err(_) => break,
             }
         }
-        if self.live.is_empty() && self.doubtful {
+        if self.live.is_empty() && self.remaining.is_empty() && self.doubtful {
             self.doubtful = false;
             self.sweep("");
         }
     }
 
-    fn ended(&mut self, live: &Live, pid: Pid, code: Option<i32>, signal: Option<i32>) {
+    fn ended(&mut self, live: &Live, pid: Option<Pid>, code: Option<i32>, signal: Option<i32>) {
         let left = if live.whole {
             0
         } else {
-            let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+            if let Some(group) = pid {
+                let _ = rustix::process::kill_process_group(group, Signal::KILL);
+            }
             self.sweep(&live.mark)
         };
         let (id, over) = (live.id, live.over);
         let ended = |code, signal| Tell::Ended { id, code, signal, left, over };
-        let fate =
-            live.fate.clone().or_else(|| Fate::read(&live.report)).unwrap_or(Fate::Began(None));
+        let fate = live
+            .exit_status
+            .map(Fate::Over)
+            .or_else(|| live.fate.clone())
+            .or_else(|| Fate::read(&live.report))
+            .unwrap_or(Fate::Began(None));
         let _ = self.tell(&match fate {
             Fate::Failed(why, _) => Tell::Refused { id, why },
             Fate::Began(None) => ended(code, signal),
-            Fate::Began(Some(raw)) | Fate::Over(raw) => {
+            Fate::Began(Some(raw)) | Fate::Over(raw) | Fate::Continues(raw) => {
                 let status = WaitStatus::from_raw(raw);
                 ended(status.code(), status.signal())
             }
@@ -442,20 +476,32 @@ impl LauncherProcess {
     /// Reads the reports from sandboxes. A sandbox with no other process left has ended, even if
     /// its first process has yet to exit.
     fn hear(&mut self) {
-        let mut over = Vec::new();
+        let (mut over, mut left) = (Vec::new(), Vec::new());
         for (pid, live) in
             self.live.iter_mut().filter(|(_, live)| live.whole && live.fate.is_none())
         {
             // If the report closes without a result, the sandbox itself died: its exit shows that.
             live.fate = Fate::read(&live.report);
+            if let Some(Fate::Continues(raw)) = live.fate {
+                (live.fate, live.exit_status) = (None, Some(raw));
+                left.push((*pid, live.id, live.ending, WaitStatus::from_raw(raw)));
+            }
             if matches!(live.fate, Some(Fate::Over(_) | Fate::Failed(..))) {
                 over.push(*pid);
+            }
+        }
+        for (pid, id, ending, status) in left {
+            if ending {
+                self.end(pid);
+            } else {
+                let (code, signal) = (status.code(), status.signal());
+                let _ = self.tell(&Tell::Continues { id, code, signal });
             }
         }
         for pid in over {
             if let Some(live) = self.live.remove(&pid) {
                 self.leaving.insert(pid);
-                self.ended(&live, pid, None, None);
+                self.ended(&live, Some(pid), None, None);
             }
         }
     }
@@ -480,7 +526,7 @@ impl LauncherProcess {
             let tried = null().and_then(|out| Ok(vec![out, null()?])).map_err(std::io::Error::from);
             match tried.and_then(|fds| {
                 let none = Bounds::default();
-                self.start(&[], &folder, Vec::new(), fds, false, Some(&spec), none)
+                self.start(&[], &folder, Vec::new(), fds, false, Some(&spec), none, false)
             }) {
                 Ok((Spawned { pid, report, .. }, _)) => {
                     let seen = rustix::process::waitpid(Some(pid), WaitOptions::empty());
@@ -528,6 +574,7 @@ impl LauncherProcess {
         terminal: bool,
         spec: Option<&SandboxSpec>,
         bounds: Bounds,
+        lasting: bool,
     ) -> std::io::Result<(Spawned, OwnedFd)> {
         if fds.len() == 2 {
             let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
@@ -539,6 +586,7 @@ impl LauncherProcess {
         let mut ready = Ready::new(words, env, folder, fds, terminal, plan)?;
         ready.processes = (bounds.processes > 0).then_some(bounds.processes);
         ready.nice = self.nice;
+        ready.lasting = lasting;
         ready.join = spec.map(|spec| self.net(spec)).transpose()?.flatten();
         // The kernel kills commands first if memory runs out.
         self.oom.set("900");
@@ -640,12 +688,7 @@ impl LauncherProcess {
     /// Our children that are not running commands: those that belong to the command with this mark,
     /// whether there are others, and whether some cannot be assigned. Skips `known` ones.
     fn strays(&self, mark: &str, known: &HashSet<Pid>) -> (Vec<Pid>, bool, bool) {
-        let old = |pid: &Pid| {
-            self.live.contains_key(pid)
-                || self.stubborn.contains(pid)
-                || self.leaving.contains(pid)
-                || known.contains(pid)
-        };
+        let old = |pid: &Pid| self.is_known(*pid) || known.contains(pid);
         // While other commands run, only the mark proves that a process belongs to this one.
         let alone = self.live.is_empty();
         let (mut own, mut other, mut unsure) = (Vec::new(), false, false);
@@ -663,15 +706,26 @@ impl LauncherProcess {
         (own, other, unsure)
     }
 
-    /// The program is gone: kill everything it started.
+    /// The program is gone: kill everything it started, except what is kept.
     fn end_everything(&mut self) {
         let began = Instant::now();
-        for pid in self.live.keys() {
+        for (pid, _) in self.live.iter().filter(|(_, live)| live.supervised.is_none()) {
             let _ = rustix::process::kill_process_group(*pid, Signal::KILL);
         }
         while began.elapsed() < PATIENCE {
-            let children = tree::children_of_one_thread(self.me).unwrap_or_default();
-            if matches!(rustix::process::wait(WaitOptions::NOHANG), Err(rustix::io::Errno::CHILD)) {
+            let mut children = tree::children_of_one_thread(self.me).unwrap_or_default();
+            let kept = self.kept_among(&children);
+            children.retain(|pid| !kept.contains(pid));
+            if children.is_empty() && !kept.is_empty() {
+                return;
+            }
+            // With something kept, its own process must be reaped where it is accounted for.
+            if kept.is_empty()
+                && matches!(
+                    rustix::process::wait(WaitOptions::NOHANG),
+                    Err(rustix::io::Errno::CHILD)
+                )
+            {
                 return; // no child is left
             }
             for pid in &children {

@@ -44,10 +44,10 @@ mod tree;
 mod wire;
 
 #[cfg(target_os = "linux")]
-pub use client::{Ended, Held, Launcher, Run, Running};
+pub use client::{Ended, Held, Launcher, Lister, Run, Running};
 pub use git_names::{GIT_ACTS_ON, REPOSITORY, is_repository};
 #[cfg(target_os = "linux")]
-pub use launcher::serve;
+pub use launcher::{KeptProcess, kept_processes, serve, stop_kept_process};
 #[cfg(target_os = "linux")]
 pub use layout::{Layout, Opened};
 #[cfg(target_os = "linux")]
@@ -63,7 +63,7 @@ pub use repositories::{target_of, with_inner};
 #[cfg(target_os = "linux")]
 pub use survey::{Found, Index, Survey};
 #[cfg(target_os = "linux")]
-pub use wire::{Bound, Bounds, Probed};
+pub use wire::{Bound, Bounds, KeepRequest, Probed, Program};
 
 /// The first argument that makes the program run as the launcher.
 pub const LAUNCH: &str = "__launch";

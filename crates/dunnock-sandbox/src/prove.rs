@@ -307,12 +307,15 @@ async fn boxed(
         env: env.to_vec(),
         terminal: false,
         bounds: Bounds::default(),
+        lasting: false,
         spec: Some(spec.clone()),
     };
     let fds: Vec<OwnedFd> = vec![write.try_clone()?, write];
     let mut running = launcher.start(run, fds)?;
     let code = match running.ended().await {
-        Ended::Exited { code, signal, .. } => code.or(signal.map(|s| 128 + s)).unwrap_or(255),
+        Ended::Exited { code, signal, .. } | Ended::Continues { code, signal } => {
+            code.or(signal.map(|s| 128 + s)).unwrap_or(255)
+        }
         Ended::Refused(why) => return Err(io::Error::other(why)),
         Ended::Lost => return Err(io::Error::other("the launcher died")),
     };

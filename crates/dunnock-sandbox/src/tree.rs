@@ -1,6 +1,8 @@
 //! Process trees, read from `/proc`.
 
+use crate::wire::Program;
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// The children of all threads of a process.
@@ -93,10 +95,68 @@ pub(crate) fn kill(all: &[Pid]) {
     }
 }
 
+/// Kills all processes that were started with an environment entry that begins like this.
+pub(crate) fn kill_marked(begin: &str) {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
+    for pid in pids {
+        let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
+        let environment = environment.unwrap_or_default();
+        if environment.split(|b| *b == 0).any(|entry| entry.starts_with(begin.as_bytes())) {
+            kill(&whole(pid));
+        }
+    }
+}
+
 /// Whether the process was started with this `NAME=value` in its environment. `None` if it has no
 /// environment at all: by choice, or for a moment during exec.
 pub(crate) fn has_mark(pid: Pid, mark: &str) -> Option<bool> {
     let bytes =
         std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
     (!bytes.is_empty()).then(|| bytes.split(|b| *b == 0).any(|entry| entry == mark.as_bytes()))
+}
+
+/// These processes with their names and the ports on which they accept connections, without `own`.
+pub(crate) fn programs(all: Vec<Pid>, own: Option<Pid>) -> Vec<Program> {
+    let mut found = Vec::new();
+    for pid in all.into_iter().filter(|pid| Some(*pid) != own) {
+        let raw = pid.as_raw_nonzero().get();
+        let Ok(name) = std::fs::read_to_string(format!("/proc/{raw}/comm")) else { continue };
+        let name = name.trim().to_owned();
+        found.push(Program { pid: raw, name, ports: ports(raw) });
+    }
+    found
+}
+
+/// How many ports of a process are listed.
+const MOST_PORTS: usize = 20;
+
+/// The TCP ports on which a process accepts connections.
+fn ports(pid: i32) -> Vec<u16> {
+    let links = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let sockets: HashSet<String> = links
+        .filter_map(|entry| {
+            let link = std::fs::read_link(entry.path()).ok()?;
+            let inode = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+            Some(inode.to_owned())
+        })
+        .collect();
+    let mut ports = Vec::new();
+    if sockets.is_empty() {
+        return ports;
+    }
+    for table in ["tcp", "tcp6"] {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
+        for line in text.lines().skip(1) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [_, local, _, "0A", ..] = words.as_slice() else { continue };
+            let is_own = words.get(9).is_some_and(|inode| sockets.contains(*inode));
+            let port = local.rsplit(':').next().and_then(|hex| u16::from_str_radix(hex, 16).ok());
+            ports.extend(port.filter(|_| is_own));
+        }
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    ports.truncate(MOST_PORTS);
+    ports
 }

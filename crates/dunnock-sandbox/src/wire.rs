@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 /// The longest packet: a command line of 100,000 bytes plus its environment. Longer ones do not fit
 /// into default socket buffers.
@@ -46,9 +47,16 @@ pub(crate) enum Ask {
         /// The descriptors are a terminal.
         terminal: bool,
         bounds: Bounds,
+        /// What it leaves running may continue when its own process has ended.
+        lasting: bool,
         /// The sandbox; `None` runs the command without one.
         spec: Option<SandboxSpec>,
     },
+    /// The command keeps running in the background. If it is kept when the program ends, the
+    /// attached descriptors are our ends of its streams, which the launcher reads from then on.
+    Background { id: u64, kept: Option<KeepRequest> },
+    /// Say which programs of a command are running.
+    List { id: u64 },
     /// Find out whether such a sandbox can be created, or else one at a lower level.
     Probe { spec: SandboxSpec },
     /// Send SIGTERM to its process group.
@@ -72,6 +80,30 @@ pub struct Probed {
     pub why: Vec<(Isolation, String)>,
 }
 
+/// What a person reads about a process that continues when the program ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeepRequest {
+    /// The folder where the launcher is found when the program is gone.
+    pub folder: PathBuf,
+    /// The session that started it.
+    pub session: String,
+    /// Where it was started.
+    pub workspace: String,
+    /// The command.
+    pub command: String,
+}
+
+/// A running program of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Its process id.
+    pub pid: i32,
+    /// Its name, as the kernel shows it.
+    pub name: String,
+    /// TCP ports on which it accepts connections.
+    pub ports: Vec<u16>,
+}
+
 /// A message from the launcher.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Tell {
@@ -81,6 +113,10 @@ pub(crate) enum Tell {
     Probed(Result<Probed, String>),
     /// The held descriptor is closed.
     Released { id: u64 },
+    /// The running programs of a command.
+    Listed { id: u64, programs: Vec<Program> },
+    /// The command's own process ended, and what it left running continues.
+    Continues { id: u64, code: Option<i32>, signal: Option<i32> },
     /// The command ended, and everything it started is dead.
     Ended { id: u64, code: Option<i32>, signal: Option<i32>, left: u32, over: Option<Bound> },
 }

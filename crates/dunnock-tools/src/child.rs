@@ -16,6 +16,10 @@ pub(crate) enum Exit {
         expect(dead_code, reason = "without a launcher that is known at once")
     )]
     NotStarted(String),
+    /// Its own process ended, with a code or a signal; what it left running continues. Another
+    /// `Exit` follows when that is gone.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only the launcher knows"))]
+    Continues(Option<i32>, i32),
     Lost,
 }
 
@@ -41,6 +45,9 @@ pub(crate) struct Start {
     pub(crate) folder: String,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) input: Input,
+    /// What it leaves running may continue.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no launcher"))]
+    pub(crate) lasting: bool,
     /// The sandbox it runs in, if any.
     #[cfg(target_os = "linux")]
     pub(crate) spec: Option<dunnock_sandbox::SandboxSpec>,
@@ -65,7 +72,7 @@ async fn read(
 mod made {
     use super::{Chunk, Exit, Input, Start, read};
     use crate::context::CallContext;
-    use dunnock_sandbox::{Bound, Bounds, Ended, Run, Running};
+    use dunnock_sandbox::{Bound, Bounds, Ended, KeepRequest, Lister, Run, Running};
     use std::fs::File;
     use std::io::{self, Read as _, Write as _};
     use std::os::fd::OwnedFd;
@@ -73,7 +80,11 @@ mod made {
     use tokio::net::unix::pipe;
     use tokio::sync::mpsc;
 
-    pub(crate) struct Child(Running);
+    pub(crate) struct Child {
+        running: Running,
+        /// Our ends of its streams, for a launcher that keeps it.
+        streams: Vec<OwnedFd>,
+    }
 
     /// Where a child's input is written.
     pub(crate) enum Writer {
@@ -120,14 +131,17 @@ mod made {
             start: Start,
             send: mpsc::Sender<Chunk>,
         ) -> io::Result<(Self, Option<Writer>)> {
-            let Start { words, folder, env, input, spec } = start;
+            let Start { words, folder, env, input, lasting, spec } = start;
+            let keeps = lasting && context.keeps_processes();
             let bounds =
                 Bounds { processes: context.limits.processes, memory: context.limits.memory };
-            let run = Run { words, folder, env, terminal: input == Input::Terminal, bounds, spec };
-            if input == Input::Terminal {
+            let terminal_input = input == Input::Terminal;
+            let run = Run { words, folder, env, terminal: terminal_input, bounds, lasting, spec };
+            if terminal_input {
                 let (ours, theirs) = terminal()?;
                 let fds = vec![theirs.try_clone()?, theirs.try_clone()?, theirs];
                 let running = context.launcher.start(run, fds)?;
+                let streams = if keeps { vec![ours.try_clone()?.into()] } else { Vec::new() };
                 let ours = Arc::new(ours);
                 let reader = ours.clone();
                 // Reading ends when every process has closed the other side.
@@ -142,25 +156,33 @@ mod made {
                         }
                     },
                 )?;
-                return Ok((Self(running), Some(Writer::Terminal(ours))));
+                return Ok((Self { running, streams }, Some(Writer::Terminal(ours))));
             }
             let (out, to_out) = io::pipe()?;
             let (err, to_err) = io::pipe()?;
             let mut fds: Vec<OwnedFd> = vec![to_out.into(), to_err.into()];
             let mut writer = None;
+            let mut streams: Vec<OwnedFd> = Vec::new();
+            if keeps {
+                streams.extend([out.try_clone()?.into(), err.try_clone()?.into()]);
+            }
             if input == Input::Pipe {
                 let (from_us, to_them) = io::pipe()?;
                 fds.insert(0, from_us.into());
+                if keeps {
+                    streams.push(to_them.try_clone()?.into());
+                }
                 writer = Some(Writer::Pipe(pipe::Sender::from_owned_fd(to_them.into())?));
             }
             let running = context.launcher.start(run, fds)?;
             tokio::spawn(read("out", pipe::Receiver::from_owned_fd(out.into())?, send.clone()));
             tokio::spawn(read("err", pipe::Receiver::from_owned_fd(err.into())?, send));
-            Ok((Self(running), writer))
+            Ok((Self { running, streams }, writer))
         }
         /// Waits until it and everything it started have ended.
         pub(crate) async fn ended(&mut self) -> Exit {
-            match self.0.ended().await {
+            match self.running.ended().await {
+                Ended::Continues { code, signal } => Exit::Continues(code, signal.unwrap_or(0)),
                 Ended::Exited { over: Some(Bound::Processes), .. } => Exit::TooMuch("processes"),
                 Ended::Exited { over: Some(Bound::Memory), .. } => Exit::TooMuch("memory"),
                 Ended::Exited { code: Some(code), left, .. } => Exit::Code(code, left),
@@ -169,11 +191,23 @@ mod made {
                 Ended::Lost => Exit::Lost,
             }
         }
+        /// It keeps running; if it is kept, also when this program ends.
+        pub(crate) fn background(&mut self, kept: Option<KeepRequest>) {
+            self.running.background(kept, &std::mem::take(&mut self.streams));
+        }
+        /// Lists what runs.
+        pub(crate) fn lister(&self) -> Lister {
+            self.running.lister()
+        }
+        /// Lets it run on without us.
+        pub(crate) fn release(self) {
+            self.running.release();
+        }
         pub(crate) fn end(&self) {
-            self.0.end();
+            self.running.end();
         }
         pub(crate) fn kill(&self) {
-            self.0.kill();
+            self.running.kill();
         }
     }
 }
@@ -205,7 +239,7 @@ mod made {
             start: Start,
             send: mpsc::Sender<Chunk>,
         ) -> io::Result<(Self, Option<Writer>)> {
-            let Start { words, folder, env, input } = start;
+            let Start { words, folder, env, input, .. } = start;
             let (name, args) =
                 words.split_first().ok_or_else(|| io::Error::other("the command is empty"))?;
             let mut command = Command::new(name);

@@ -17,9 +17,7 @@ pub(crate) struct CallContext {
     pub(crate) halt: CancellationToken,
     pub(crate) session: SessionId,
     /// How its commands are sandboxed, and what access they are granted beyond that.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no sandbox"))]
     pub(crate) level: Isolation,
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no sandbox"))]
     pub(crate) access: Access,
     /// A folder that is hidden from commands.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no sandbox"))]
@@ -41,6 +39,14 @@ impl CallContext {
     pub(crate) fn approved(&self) -> Option<&dunnock_sandbox::Layout> {
         let more = !self.access.is_nothing() && self.level != Isolation::D;
         self.layout.as_deref().filter(|_| more)
+    }
+
+    /// Whether what the call leaves running continues when the session has ended. In a sandbox,
+    /// only what the person approved does: nothing guards protected files any more then.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn keeps_processes(&self) -> bool {
+        let approved = self.level == Isolation::D || !self.access.is_nothing();
+        self.limits.keeps_processes && approved
     }
 
     /// What processes that keep running did to git's history since the last report.

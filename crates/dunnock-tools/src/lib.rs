@@ -7,9 +7,9 @@
 //!
 //! Invariant: every path from a model goes through [`RepoPath`](root::RepoPath); the root comes
 //! from the session.
-//! Invariant: a child process gets an allowlisted environment. It and everything it started are
-//! dead when its call ends, or when its session ends if it was started to keep running (on Linux;
-//! elsewhere, only its process group).
+//! Invariant: a child process gets an allowlisted environment. What it leaves running is a process
+//! of the session ([`processes`]), and dead when the session ends, unless the person keeps it (on
+//! Linux; elsewhere, its process group is dead when its call ends).
 //! Invariant: only `checkpoint/` saves the files of the workspace; tools do not know about it.
 
 mod captured_output;
@@ -41,6 +41,7 @@ pub mod root;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod secrets;
+mod terminal_text;
 mod tool;
 mod toolbox;
 mod tools;

@@ -62,7 +62,8 @@ pub struct Limits {
     pub matches: usize,
     /// Maximum bytes of them, including context lines.
     pub found_bytes: usize,
-    /// Default timeout of a command.
+    /// How long a call waits for a command that has no timeout of its own; then the command
+    /// continues in the background.
     pub command: Duration,
     /// Longest timeout a command may ask for.
     pub command_most: Duration,
@@ -81,6 +82,10 @@ pub struct Limits {
     /// Folder of the checkpoints, where git's history is recorded before a command runs; `None` if
     /// a loss is only reported.
     pub history: Option<PathBuf>,
+    /// Processes in the background continue when the session has ended.
+    pub keeps_processes: bool,
+    /// Where such processes are found.
+    pub kept_folder: Option<PathBuf>,
     /// Commands to run after an edit, by file extension; `{path}` is replaced with the file.
     pub checks: BTreeMap<String, String>,
 }
@@ -103,6 +108,8 @@ impl Default for Limits {
             spool: std::env::temp_dir().join("dunnock-output"),
             journals: std::env::temp_dir().join("dunnock-edits"),
             history: None,
+            keeps_processes: false,
+            kept_folder: None,
             checks: BTreeMap::new(),
         }
     }

@@ -29,6 +29,8 @@ pub(crate) struct ToolOutput {
     pub(crate) seen_files: Vec<SeenFile>,
     /// The diff of an edit.
     pub(crate) diff: Option<Blob>,
+    /// Processes of the call are still running.
+    pub(crate) left_process: bool,
     /// An image that the model is shown with the text.
     pub(crate) image: Option<Blob>,
 }
@@ -43,7 +45,18 @@ impl ToolOutput {
             exit: None,
             seen_files: Vec::new(),
             diff: None,
+            left_process: false,
             image: None,
+        }
+    }
+
+    /// Adds a note on a line of its own, unless it is empty.
+    pub(crate) fn add(&mut self, note: &str) {
+        let text = self.text.trim_end_matches('\n');
+        match (text, note) {
+            (_, "") => {}
+            ("", note) => self.text = note.to_owned(),
+            (text, note) => self.text = format!("{text}\n{note}"),
         }
     }
 }

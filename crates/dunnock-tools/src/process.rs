@@ -1,7 +1,7 @@
-//! Runs a program to completion: streams its output, and stops it on cancellation or timeout.
+//! Runs a program: streams its output, and stops it on cancellation or timeout.
 //!
 //! Invariant: when `run` returns, everything the program started is dead (on Linux; elsewhere, its
-//! process group).
+//! process group). After `run_until`, the caller has what still runs.
 
 use crate::captured_output::CapturedOutput;
 use crate::child::{Child, Chunk, Exit, Input, Start};
@@ -12,13 +12,15 @@ use crate::output::{ToolOutput, ToolStatus};
 use crate::sandbox::CallSandbox;
 use dunnock_core::policy;
 use dunnock_proto::{CommandText, Delta, count};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// How long to wait for remaining output after the program is gone: another process may hold the
 /// pipe.
 pub(crate) const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long to wait for output that a command wrote before its own process ended.
+const LEFT_OUTPUT: Duration = Duration::from_millis(20);
 /// How often to check whether a program created something it must not.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 /// How long a killed program may take to disappear.
@@ -94,11 +96,15 @@ const SET: &[(&str, &str)] = &[
 /// A program with its arguments and its folder.
 pub(crate) struct Program {
     words: Vec<String>,
+    /// The command as it was given.
+    label: String,
     folder: Option<PathBuf>,
     /// In addition to what every program gets.
     env: &'static [(&'static str, &'static str)],
     /// Report its two streams separately.
     pub(crate) apart: bool,
+    /// What it leaves running may continue.
+    lasting: bool,
     /// What it does with git.
     #[cfg(target_os = "linux")]
     pub(crate) git: crate::sandbox::GitUse,
@@ -116,16 +122,18 @@ impl Program {
         let words =
             shell.words().iter().map(|w| (*w).to_owned()).chain([line.to_owned()]).collect();
         let pops = policy::pops_stash(&CommandText::Line(line.to_owned()));
-        Self { pops, ..Self::words(words) }
+        Self { pops, label: line.to_owned(), ..Self::words(words) }
     }
     /// A program run directly.
     pub(crate) fn words(words: Vec<String>) -> Self {
         Self {
             pops: policy::pops_stash(&CommandText::Words(words.clone())),
+            label: words.join(" "),
             words,
             folder: None,
             env: &[],
             apart: false,
+            lasting: false,
             #[cfg(target_os = "linux")]
             git: Default::default(),
             #[cfg(target_os = "linux")]
@@ -149,6 +157,21 @@ impl Program {
     /// Runs it in a folder below the root.
     pub(crate) fn within(self, folder: PathBuf) -> Self {
         Self { folder: Some(folder), ..self }
+    }
+    /// What it leaves running may continue.
+    pub(crate) fn lasting(self) -> Self {
+        Self { lasting: true, ..self }
+    }
+    /// Whether it gets more than other commands with the same access: a login, or files of git.
+    pub(crate) fn is_trusted_with_more(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.git.checkout || self.git.fetches || self.credentials != Default::default();
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+    /// The command as it was given.
+    pub(crate) fn label(&self) -> String {
+        self.label.clone()
     }
     /// Its name, what is needed to start it, and what to watch while it runs.
     pub(crate) fn prepare(
@@ -191,12 +214,19 @@ impl Program {
             watch.history =
                 self.history(context, &crate::sandbox::git_folders(context, repositories.as_ref()));
             let env = self.surrounded(env);
-            Ok((name.clone(), Start { words, folder, env, input, spec }, watch))
+            let lasting = self.lasting;
+            Ok((name.clone(), Start { words, folder, env, input, lasting, spec }, watch))
         }
         #[cfg(not(target_os = "linux"))]
         Ok((
             name.clone(),
-            Start { words, folder, env: self.surrounded(environment(input)), input },
+            Start {
+                words,
+                folder,
+                env: self.surrounded(environment(input)),
+                input,
+                lasting: self.lasting,
+            },
             self.watch(context),
         ))
     }
@@ -260,6 +290,16 @@ impl Watch {
         self.guards.iter().for_each(crate::guard::Guard::look);
     }
 
+    /// An edit tool has changed these files: the person allowed it, so they stay as they are now.
+    pub(crate) fn accept<'a>(&mut self, paths: impl Iterator<Item = &'a Path> + Clone) {
+        #[cfg(target_os = "linux")]
+        for guard in &mut self.guards {
+            paths.clone().for_each(|path| guard.accept(path));
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = paths;
+    }
+
     /// Tells the model what the sandbox did to a finished program, and what the program did to git's
     /// history; empty if neither did anything.
     pub(crate) fn over(&mut self, failed: bool, output: &str) -> String {
@@ -272,7 +312,8 @@ impl Watch {
         said
     }
 
-    fn sandbox_over(&self, failed: bool, output: &str) -> String {
+    /// The same, without git's history.
+    pub(crate) fn sandbox_over(&self, failed: bool, output: &str) -> String {
         #[cfg(target_os = "linux")]
         {
             let mut said = Vec::new();
@@ -348,6 +389,8 @@ impl Watch {
 enum Over {
     Exited(Exit),
     TimedOut,
+    /// It is still running, and continues.
+    Slow,
     Halted,
 }
 
@@ -385,16 +428,61 @@ fn environment(input: Input) -> Vec<(String, String)> {
     env
 }
 
+/// Runs a program to completion, or until it takes too long.
 pub(crate) async fn run(context: &CallContext, program: Program, most: Duration) -> ToolOutput {
+    match run_until(context, program, most, WhenSlow::Stop).await {
+        Ran::Ended(output) | Ran::Continues(output, _) => output,
+    }
+}
+
+/// What happens to a program that takes too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhenSlow {
+    /// It is stopped.
+    Stop,
+    /// It continues.
+    Continue,
+}
+
+/// How a program that may outlive its call ended.
+pub(crate) enum Ran {
+    /// It ended, and everything that it started.
+    Ended(ToolOutput),
+    /// Something still runs; the output is what came so far.
+    Continues(ToolOutput, Box<RunningProgram>),
+}
+
+/// A program that is still running when its call ends.
+pub(crate) struct RunningProgram {
+    pub(crate) label: String,
+    pub(crate) child: Child,
+    pub(crate) chunks: mpsc::Receiver<Chunk>,
+    pub(crate) watch: Watch,
+    /// It was slow, as opposed to something that it left running.
+    pub(crate) ends_by_itself: bool,
+}
+
+/// Runs a program until it ends or has taken this long. If it was marked as `lasting`, what it leaves
+/// running continues.
+pub(crate) async fn run_until(
+    context: &CallContext,
+    program: Program,
+    most: Duration,
+    when_slow: WhenSlow,
+) -> Ran {
+    let label = program.label();
     let apart = program.apart.then(Default::default);
     let (name, start, mut watch) = match program.prepare(context, Input::Nothing) {
         Ok(start) => start,
-        Err(error) => return Err::<String, _>(error).into(),
+        Err(error) => return Ran::Ended(Err::<String, _>(error).into()),
     };
     let (send, mut chunks) = mpsc::channel(16);
     let (mut child, _) = match Child::start(context, start, send) {
         Ok(started) => started,
-        Err(error) => return Err::<String, _>(format!("{name} cannot be started: {error}")).into(),
+        Err(error) => {
+            let error = format!("{name} cannot be started: {error}");
+            return Ran::Ended(Err::<String, _>(error).into());
+        }
     };
     let mut output = Output {
         kept: CapturedOutput::new(&context.limits.spool),
@@ -411,12 +499,31 @@ pub(crate) async fn run(context: &CallContext, program: Program, most: Duration)
         tokio::select! {
             biased;
             () = context.halt.cancelled() => break Over::Halted,
-            () = &mut deadline => break Over::TimedOut,
+            () = &mut deadline => match when_slow {
+                WhenSlow::Continue => break Over::Slow,
+                WhenSlow::Stop => break Over::TimedOut,
+            },
             _ = ticks.tick() => watch.look(),
-            Some(chunk) = chunks.recv() => output.take(chunk),
             exit = child.ended() => break Over::Exited(exit),
+            Some(chunk) = chunks.recv() => output.take(chunk),
         }
     };
+    if matches!(over, Over::Slow | Over::Exited(Exit::Continues(..))) {
+        // What was written before its own process ended belongs to the call.
+        let until = tokio::time::Instant::now() + LEFT_OUTPUT;
+        // What keeps writing is always ready: only the clock ends this.
+        while tokio::time::Instant::now() < until
+            && let Ok(Some(chunk)) = tokio::time::timeout_at(until, chunks.recv()).await
+        {
+            output.take(chunk);
+        }
+        let slow = matches!(over, Over::Slow);
+        let mut said = said(output.kept, None, over, most, &name, context);
+        let more = watch.sandbox_over(said.end == ToolStatus::Failed, &said.text);
+        said.add(&more);
+        let running = RunningProgram { label, child, chunks, watch, ends_by_itself: slow };
+        return Ran::Continues(said, Box::new(running));
+    }
     if !matches!(over, Over::Exited(_)) {
         stop(&mut child).await;
     }
@@ -433,20 +540,56 @@ pub(crate) async fn run(context: &CallContext, program: Program, most: Duration)
         .map(|streams| streams.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
     let mut said = said(output.kept, apart, over, most, &name, context);
     let more = watch.over(said.end == ToolStatus::Failed, &said.text);
-    if !more.is_empty() {
-        said.text = format!("{}\n{more}", said.text.trim_end_matches('\n'));
+    said.add(&more);
+    Ran::Ended(said)
+}
+
+/// What a person reads about a process that continues when the session has ended; `None` if it ends
+/// with it.
+#[cfg(target_os = "linux")]
+pub(crate) fn kept(context: &CallContext, label: &str) -> Option<dunnock_sandbox::KeepRequest> {
+    let folder = context.limits.kept_folder.clone().filter(|_| context.keeps_processes())?;
+    dunnock_private::create_folder(&folder).ok()?;
+    Some(dunnock_sandbox::KeepRequest {
+        folder,
+        session: context.session.to_string(),
+        workspace: context.root.path().to_string_lossy().into_owned(),
+        command: label.chars().take(200).collect(),
+    })
+}
+
+/// Names programs with their ports.
+#[cfg(target_os = "linux")]
+pub(crate) fn described(programs: &[dunnock_sandbox::Program]) -> String {
+    let mut all: Vec<String> = Vec::new();
+    for dunnock_sandbox::Program { name, ports, .. } in programs {
+        let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+        let said = match ports.as_slice() {
+            [] => name.clone(),
+            [port] => format!("{name} on port {port}"),
+            ports => format!("{name} on ports {}", ports.join(", ")),
+        };
+        if !all.contains(&said) {
+            all.push(said);
+        }
     }
-    said
+    if all.is_empty() { "unknown programs".into() } else { all.join(", ") }
 }
 
 /// Asks the program to end, then kills it, and waits until it is gone.
 pub(crate) async fn stop(child: &mut Child) -> Option<Exit> {
     child.end();
-    if let Ok(exit) = tokio::time::timeout(GRACE, child.ended()).await {
+    let gone = async |child: &mut Child| loop {
+        match child.ended().await {
+            Exit::Continues(..) => {}
+            exit => return exit,
+        }
+    };
+    if let Ok(exit) = tokio::time::timeout(GRACE, gone(child)).await {
         return Some(exit);
     }
     child.kill();
-    tokio::time::timeout(GONE, child.ended()).await.ok()
+    tokio::time::timeout(GONE, gone(child)).await.ok()
 }
 
 /// The end of a text within both limits; what is left out is lost.
@@ -520,6 +663,14 @@ fn said(
         Over::Exited(Exit::NotStarted(why)) => {
             (ToolStatus::Failed, None, format!("{name} cannot be started: {why}"))
         }
+        Over::Exited(Exit::Continues(Some(0), _)) => (ToolStatus::Done, Some(0), String::new()),
+        Over::Exited(Exit::Continues(Some(code), _)) => {
+            (ToolStatus::Failed, Some(code), format!("[exit {code}]"))
+        }
+        Over::Exited(Exit::Continues(None, signal)) => {
+            (ToolStatus::Failed, None, format!("[ended by signal {signal}]"))
+        }
+        Over::Slow => (ToolStatus::Done, None, String::new()),
         Over::Exited(Exit::Lost) => (ToolStatus::Unknown, None, format!("[{LOST}]")),
         Over::TimedOut => (
             ToolStatus::Failed,
@@ -538,6 +689,7 @@ fn said(
         exit,
         seen_files: Vec::new(),
         diff: None,
+        left_process: false,
         image: None,
     }
 }

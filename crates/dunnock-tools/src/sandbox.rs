@@ -9,7 +9,7 @@ use crate::limits::SandboxSupport;
 use crate::login::Credentials;
 use crate::root::Root;
 use dunnock_core::policy;
-use dunnock_proto::{Access, Isolation};
+use dunnock_proto::{Access, Isolation, SessionId};
 use dunnock_sandbox::{GitVariables, Launcher, Layout, Opened, SandboxSpec};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -110,6 +110,12 @@ pub(crate) fn probe(
     }
 }
 
+/// The names of a session's private networks: that of calls that nobody approved, and that of calls
+/// with more access.
+pub(crate) fn networks(session: &SessionId) -> [String; 2] {
+    [session.to_string(), format!("{session}-approved")]
+}
+
 /// The git folders that a command may change, relative to the workspace; absolute if they are
 /// outside.
 pub(crate) fn git_folders(
@@ -205,8 +211,10 @@ impl CallSandbox {
             spec.hidden.retain(|path| path.starts_with(workspace) || !tracked.contains(path));
             spec.hidden.extend(layout.hidden_in(workspace));
         }
-        // A server that one call starts is reachable from the next.
-        spec.shares = Some(context.session.to_string());
+        // A server that one call starts is reachable from the next, but what nobody approved
+        // reaches nothing that has more access.
+        let [plain, approved] = networks(&context.session);
+        spec.shares = Some(if context.access.is_nothing() { plain } else { approved });
         let mut repositories = found.repositories.clone();
         let outside = layout.outer(top).filter(|_| !spec.repository.is_empty());
         let outside = outside.map(|outer| outer.common);

@@ -14,7 +14,9 @@ use dunnock_core::{Call, failpoint};
 use dunnock_ports::{
     Blob, BoxFuture, CancellationToken, DeltaSink, FilesError, Store, ToolCall, Tools,
 };
-use dunnock_proto::{Access, CallPreview, Finished, Isolation, Outcome, SessionId, VerifyArgs};
+use dunnock_proto::{
+    Access, CallPreview, Class, Finished, Isolation, Outcome, SessionId, VerifyArgs,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -147,7 +149,18 @@ impl Toolbox {
             processes: self.processes.clone(),
             seen: job.seen.clone(),
         };
+        // Processes that still run must not create protected files, but an edit tool may: the person
+        // was asked.
+        let mut guards = match job.call.class {
+            Class::Edit => self.processes.hold_guards(&job.session).await,
+            Class::Read | Class::Command => Vec::new(),
+        };
         let said = tools::run(tool, args, context).await;
+        if let Some(said) = &said {
+            let changed = said.seen_files.iter().map(|file| Path::new(file.path.as_str()));
+            guards.iter_mut().for_each(|guard| guard.accept(changed.clone()));
+        }
+        drop(guards);
         said.unwrap_or_else(|| Err::<String, _>(format!("there is no tool {tool}")).into())
     }
 }
@@ -203,13 +216,44 @@ impl Tools for Toolbox {
         })
     }
 
+    fn running<'a>(
+        &'a self,
+        session: &'a SessionId,
+        workspace: &'a str,
+    ) -> BoxFuture<'a, Vec<String>> {
+        Box::pin(async move {
+            #[cfg_attr(not(target_os = "linux"), expect(unused_mut, reason = "nothing is kept"))]
+            let mut all = self.processes.running(session);
+            #[cfg(target_os = "linux")]
+            if let Some(folder) = self.limits.kept_folder.clone() {
+                let look = move || dunnock_sandbox::kept_processes(&folder);
+                let kept = tokio::task::spawn_blocking(look).await.ok().and_then(Result::ok);
+                let kept = kept.unwrap_or_default().into_iter();
+                for process in kept.filter(|process| process.kept.workspace == workspace) {
+                    let command = process.kept.command.lines().next().unwrap_or_default();
+                    // It is already there if it is one of this session.
+                    let is_own = process.kept.session == session.as_str()
+                        && all.iter().any(|line| line.ends_with(&format!("({command})")));
+                    if !is_own {
+                        all.push(format!("process id {} ({command})", process.pid));
+                    }
+                }
+            }
+            #[cfg(not(target_os = "linux"))]
+            let _ = workspace;
+            all
+        })
+    }
+
     fn close<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             self.processes.close(session).await;
             #[cfg(unix)]
             self.histories.close(session);
             #[cfg(target_os = "linux")]
-            self.launcher.leave(&session.to_string());
+            for network in crate::sandbox::networks(session) {
+                self.launcher.leave(&network);
+            }
         })
     }
 
@@ -269,6 +313,7 @@ impl Tools for Toolbox {
                 seen_files: said.seen_files,
                 diff,
                 images,
+                left_process: said.left_process,
                 ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
                 isolation: Some(isolation),
                 ..Finished::plain(job.call.id, outcome, &secrets::without(said.text))

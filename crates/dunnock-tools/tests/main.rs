@@ -21,6 +21,8 @@ mod paths;
 mod plantable;
 mod processes;
 mod same_state;
+#[cfg(target_os = "linux")]
+mod session_processes;
 mod speed;
 mod trees;
 mod words;

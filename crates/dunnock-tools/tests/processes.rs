@@ -2,7 +2,7 @@
 
 use crate::{job, run, toolbox};
 use dunnock_ports::{CancellationToken, DeltaSink, Tools as _};
-use dunnock_proto::{Delta, Outcome};
+use dunnock_proto::{Delta, Finished, Outcome};
 use dunnock_testkit::timing;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -64,17 +64,6 @@ async fn an_interrupt_ends_the_whole_group_at_once() {
         let pid = std::fs::read_to_string(dir.path().join(file)).unwrap();
         assert!(!alive(&pid), "{file} {pid} is still there");
     }
-}
-
-#[tokio::test]
-async fn a_background_child_neither_holds_the_answer_up_nor_stays() {
-    let dir = tempfile::tempdir().unwrap();
-    let began = Instant::now();
-    let finished =
-        run(dir.path(), "shell", r#"{"command":"sleep 60 & echo $! > child; echo hi"}"#).await;
-    assert_eq!(finished.shown.as_ref(), "hi");
-    timing::figure("a background child, first answer", began.elapsed(), Duration::from_secs(2));
-    assert!(!alive(&std::fs::read_to_string(dir.path().join("child")).unwrap()));
 }
 
 /// Holds T7: 400 lines by default, the whole is kept.
@@ -152,24 +141,39 @@ async fn r10_a_command_that_ignores_its_end_is_gone_in_time() {
     assert_eq!(running("61.10"), Vec::<String>::new());
 }
 
+/// A child in the background does not hold the answer up, and ends with the session.
 #[tokio::test(flavor = "multi_thread")]
 async fn r11_a_background_child_does_not_hold_the_answer_up() {
     let dir = tempfile::tempdir().unwrap();
+    let toolbox = toolbox();
+    let session = job(dir.path(), "shell", "{}").session;
     let mut worst = Duration::ZERO;
-    for _ in 0..5 {
+    for number in 1..=5 {
         let began = Instant::now();
-        let finished = run(dir.path(), "shell", r#"{"command":"sleep 61.11 & echo hi"}"#).await;
+        let finished = call(&toolbox, dir.path(), r#"{"command":"sleep 61.11 & echo hi"}"#).await;
         worst = worst.max(began.elapsed());
-        assert_eq!(finished.shown.as_ref(), "hi");
+        let note =
+            format!("hi\n[process {number} is still running: sleep; it ends with the session]");
+        assert_eq!(finished.shown.as_ref(), note);
+        assert!(finished.left_process);
     }
     timing::figure(
         "R11: from start to answer, the worst of five",
         worst,
-        Duration::from_millis(200),
+        Duration::from_millis(600),
     );
+    assert_eq!(running("61.11").len(), 5);
+    toolbox.close(&session).await;
     assert_eq!(running("61.11"), Vec::<String>::new());
 }
 
+async fn call(toolbox: &dunnock_tools::Toolbox, root: &std::path::Path, args: &str) -> Finished {
+    let quiet: DeltaSink = Arc::new(|_| {});
+    toolbox.run(job(root, "shell", args), quiet, CancellationToken::default()).await.0
+}
+
+/// What leaves its process group, its session or its environment is still known, and ends with the
+/// session.
 #[tokio::test(flavor = "multi_thread")]
 async fn r12_nothing_escapes_by_leaving_its_group() {
     let dir = tempfile::tempdir().unwrap();
@@ -184,9 +188,18 @@ async fn r12_nothing_escapes_by_leaving_its_group() {
          os.execvp(\"sleep\",[\"sleep\",\"61.12\"])\n' ; echo out",
     ];
     for way in ways {
+        let toolbox = toolbox();
+        let session = job(dir.path(), "shell", "{}").session;
         let args = serde_json::json!({ "command": way }).to_string();
-        let finished = run(dir.path(), "shell", &args).await;
-        assert_eq!(finished.shown.as_ref(), "out", "{way}");
+        let finished = call(&toolbox, dir.path(), &args).await;
+        assert!(
+            finished.shown.starts_with("out\n[process 1 is still running: ")
+                && finished.shown.contains("sleep"),
+            "{way}: {}",
+            finished.shown
+        );
+        assert_ne!(running("61.12"), Vec::<String>::new(), "{way}");
+        toolbox.close(&session).await;
         assert_eq!(running("61.12"), Vec::<String>::new(), "{way}");
     }
     println!("R12: {} ways, 0 survivors", ways.len());
@@ -206,11 +219,17 @@ async fn one_command_does_not_end_what_another_started() {
         let (finished, _) = toolbox
             .run(job(dir.path(), "shell", args), quiet.clone(), CancellationToken::default())
             .await;
-        (finished, running("61.13"))
+        let left = running("61.13").len();
+        toolbox.close(&job(dir.path(), "shell", "{}").session).await;
+        (finished, left, running("61.13"))
     };
-    let ((first, _), (second, left)) = tokio::join!(first, second);
-    assert_eq!((first.shown.as_ref(), second.shown.as_ref()), ("late", "short"));
-    assert_eq!(left, Vec::<String>::new());
+    let ((first, _), (second, before, after)) = tokio::join!(first, second);
+    assert_eq!(first.shown.as_ref(), "late");
+    assert_eq!(
+        second.shown.as_ref(),
+        "short\n[process 1 is still running: sleep; it ends with the session]"
+    );
+    assert_eq!((before, after), (1, Vec::new()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,6 @@
 //! Chooses the adapters (log, model, tools) and builds the configuration of a session.
 
+use crate::config::keys_table::Background;
 use crate::config::settings::Settings;
 use crate::config::{paths, rules, sandbox_settings};
 use crate::files;
@@ -99,6 +100,8 @@ fn make(
         processes: settings.command_processes.value,
         checks: checks(settings)?,
         denied: sandbox_settings::denied(settings)?,
+        keeps_processes: settings.background.value == Background::Keep,
+        kept_folder: Some(paths::kept_processes(&data)),
         ..Limits::default()
     };
     let limits = match settings.command_memory_mb.value {

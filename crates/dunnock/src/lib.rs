@@ -23,8 +23,8 @@ mod view;
 use clap::{CommandFactory as _, Parser as _};
 use cli::args::{self, Args, Command};
 use cli::{
-    about, bridge, cost, doctor, login as login_command, models, reply, rules, run, sandbox, serve,
-    sessions, terminal, trust, undo,
+    about, bridge, cost, doctor, login as login_command, models, processes, reply, rules, run,
+    sandbox, serve, sessions, terminal, trust, undo,
 };
 use config::keys_table;
 use dunnock_proto::Scope;
@@ -169,6 +169,7 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
         Command::Doctor { json } => doctor::run(data, json).await,
         Command::Rules { what, json } => rules::run(what, json),
         Command::Trust { dir, list, revoke } => trust::run(dir, list, revoke),
+        Command::Processes { json, what } => processes::run(data, json, what),
         Command::Sandbox { what, json } => sandbox::run(data, what, json).await,
         Command::Completions { shell } => about::completions(shell, Args::command()),
         Command::Man { dir } => about::man(dir, Args::command()),

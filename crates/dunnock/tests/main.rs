@@ -4,6 +4,8 @@
 
 mod answers;
 mod back;
+#[cfg(target_os = "linux")]
+mod background;
 mod boxed;
 mod bridge;
 mod budgets;

@@ -361,6 +361,7 @@ pub(crate) const OUR_TOOLS: &[OurTool] = &[
             optional("folder", ArgumentKind::Text),
             optional("network", ArgumentKind::Flag),
             optional("terminal", ArgumentKind::Flag),
+            optional("wait", ArgumentKind::Number),
         ],
         synonyms: &[("cmd", As("command")), ("workdir", As("folder")), ("cwd", As("folder"))],
         example: r#"{"command":"python3 -m http.server 8000"}"#,
@@ -368,8 +369,9 @@ pub(crate) const OUR_TOOLS: &[OurTool] = &[
     OurTool {
         name: "process_read",
         arguments: &[
-            required("process", ArgumentKind::Number),
+            optional("process", ArgumentKind::Number),
             optional("wait", ArgumentKind::Number),
+            optional("screen", ArgumentKind::Flag),
         ],
         synonyms: &[("id", As("process")), ("processid", As("process")), ("pid", As("process"))],
         example: r#"{"process":1,"wait":10}"#,
@@ -378,7 +380,10 @@ pub(crate) const OUR_TOOLS: &[OurTool] = &[
         name: "process_write",
         arguments: &[
             required("process", ArgumentKind::Number),
-            required("text", ArgumentKind::Text),
+            optional("text", ArgumentKind::Text),
+            optional("keys", ArgumentKind::Texts),
+            optional("wait", ArgumentKind::Number),
+            optional("screen", ArgumentKind::Flag),
         ],
         synonyms: &[("id", As("process")), ("processid", As("process")), ("input", As("text"))],
         example: r#"{"process":1,"text":"help\n"}"#,

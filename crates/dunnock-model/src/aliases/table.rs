@@ -263,19 +263,20 @@ pub(crate) const ALIASES: &[Alias] = &[
     Alias::of(PROCESS, "process_start").when("action", &["start"]).like("process", r#"{"action":"start","command":"python3 -m http.server 8000"}"#).with(&[
         ("process", OnlyEmpty),
         ("text", OnlyEmpty),
-        ("wait", Dropped),
+        ("keys", OnlyEmpty),
+        ("screen", Dropped),
     ]),
-    Alias::of(PROCESS, "process_read").when("action", &["read", "wait", "poll"]).like("process", r#"{"action":"read","process":1,"wait":10}"#).with(&[
+    Alias::of(PROCESS, "process_read").when("action", &["read", "wait", "poll", "list"]).like("process", r#"{"action":"read","process":1,"wait":10}"#).with(&[
         ("command", OnlyEmpty),
         ("folder", OnlyEmpty),
         ("text", OnlyEmpty),
+        ("keys", OnlyEmpty),
         ("terminal", Dropped),
         ("network", Dropped),
     ]),
     Alias::of(PROCESS, "process_write").when("action", &["write"]).like("process", r#"{"action":"write","process":1,"text":"help\n"}"#).with(&[
         ("command", OnlyEmpty),
         ("folder", OnlyEmpty),
-        ("wait", Dropped),
         ("terminal", Dropped),
         ("network", Dropped),
     ]),
@@ -283,7 +284,9 @@ pub(crate) const ALIASES: &[Alias] = &[
         ("command", OnlyEmpty),
         ("folder", OnlyEmpty),
         ("text", OnlyEmpty),
+        ("keys", OnlyEmpty),
         ("wait", Dropped),
+        ("screen", Dropped),
         ("terminal", Dropped),
         ("network", Dropped),
     ]),
@@ -345,7 +348,7 @@ pub(crate) const ALIASES: &[Alias] = &[
     Alias::of(&["writestdin"], "process_write").only(&[
         ("sessionid", As("process")),
         ("chars", As("text")),
-        ("yieldtimems", Dropped),
+        ("yieldtimems", WaitMilliseconds),
         ("maxoutputtokens", Dropped),
     ]),
     // The person, the plan, the end.

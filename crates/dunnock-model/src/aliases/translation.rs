@@ -13,7 +13,7 @@ use std::path::Path;
 /// The longest timeout in seconds.
 const LONGEST_TIMEOUT: u64 = 600;
 /// The longest wait for output, in seconds.
-const LONGEST_WAIT: u64 = 60;
+const LONGEST_WAIT: u64 = 600;
 /// Most lines around a match.
 const MOST_CONTEXT: u64 = 10;
 

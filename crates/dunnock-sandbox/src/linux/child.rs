@@ -2,8 +2,9 @@
 //!
 //! Levels A and B: the child is the first process (init) of its own process namespace. It sets up
 //! the sandbox, starts the command, reaps orphans, reports how the command ended, and exits; the
-//! kernel then kills everything else in the namespace. Level C and no sandbox: the child becomes
-//! the command.
+//! kernel then kills everything else in the namespace. If what the command leaves running may
+//! continue, it exits only when nothing is left. Level C and no sandbox: the child becomes the
+//! command.
 //!
 //! Invariant: from clone to exec the child allocates nothing, takes no lock and does not panic; it
 //! only makes system calls on prepared data. A call that fails is reported, and the child exits.
@@ -29,6 +30,8 @@ pub(crate) struct Ready {
     pub(crate) processes: Option<u64>,
     /// The nice value this program was started with; the launcher may have changed its own.
     pub(crate) nice: c_int,
+    /// What the command leaves running may continue.
+    pub(crate) lasting: bool,
     plan: Option<Rc<Plan>>,
     /// The network that it shares with other sandboxes.
     pub(crate) join: Option<Rc<Net>>,
@@ -80,6 +83,7 @@ impl Ready {
             terminal,
             processes: None,
             nice: 0,
+            lasting: false,
             plan,
             join: None,
         })
@@ -93,6 +97,8 @@ pub(crate) enum Fate {
     Began(Option<i32>),
     /// The same, and only the sandbox's first process is left, which is about to exit.
     Over(i32),
+    /// It ended, and what it left running continues.
+    Continues(i32),
     /// It was not started; what failed, and the error number.
     Failed(String, i32),
 }
@@ -128,6 +134,7 @@ impl Fate {
             (0, _) => Self::Began(None),
             (8, 0) => Self::Began(Some(number(4))),
             (8, ALONE) => Self::Over(number(4)),
+            (8, LEFT) => Self::Continues(number(4)),
             (8, what) => {
                 let error = io::Error::from_raw_os_error(number(4));
                 let what = usize::try_from(what)
@@ -152,6 +159,8 @@ impl Fate {
 
 /// Report code: the command ended and no other process is left in the sandbox.
 const ALONE: i32 = -1;
+/// Report code: the command ended, and other processes in the sandbox continue.
+const LEFT: i32 = -2;
 
 /// What can fail, indexed by report code.
 const WHAT: &[&str] = &[
@@ -531,8 +540,20 @@ extern "C" fn init(argument: *mut c_void) -> c_int {
         let mut other = 0;
         let alone = libc::waitpid(-1, &raw mut other, libc::WNOHANG) < 0
             && *libc::__errno_location() == libc::ECHILD;
-        let numbers = [if alone { ALONE } else { 0 }, status];
+        let lasting = within.ready.lasting && !alone;
+        let how = match (alone, lasting) {
+            (true, _) => ALONE,
+            (false, true) => LEFT,
+            (false, false) => 0,
+        };
+        let numbers = [how, status];
         libc::write(within.report, numbers.as_ptr().cast(), 8);
+        if lasting {
+            // Orphans become children of this process, so no child means that nothing is left.
+            while libc::waitpid(-1, &raw mut other, 0) >= 0
+                || *libc::__errno_location() == libc::EINTR
+            {}
+        }
         libc::_exit(0)
     }
 }

@@ -387,6 +387,30 @@ impl Guard {
         }
     }
 
+    /// The person has allowed this file to be as it is now.
+    pub(crate) fn accept(&mut self, path: &Path) {
+        if self.of_git_folder {
+            return;
+        }
+        let around = |known: &Path| path.starts_with(known) || known.starts_with(path);
+        self.missing.retain(|known| !around(known));
+        let mut room = MOST;
+        let protected: Vec<PathBuf> = self.survey().named.into_iter().collect();
+        let protected: Vec<PathBuf> =
+            protected.iter().filter_map(|known| self.relative(known)).collect();
+        for known in protected.iter().filter(|known| path.starts_with(known)) {
+            let mut files = Files::new();
+            if self.keep(known, &mut files, &mut room).is_none() {
+                continue;
+            }
+            for list in [&mut self.names, &mut self.kept] {
+                list.retain(|(old, _)| old != known);
+            }
+            self.names.push((known.clone(), files));
+            self.before.named.insert(self.root.path().join(known));
+        }
+    }
+
     /// Removes whatever is at this path.
     fn remove(&self, path: &Path) {
         match self.way(path) {

@@ -3,6 +3,7 @@
 #[cfg(target_os = "linux")]
 use crate::hooks;
 use crate::process::{self, Program};
+use crate::processes;
 use crate::root::{PathError, RepoPath};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 #[cfg(target_os = "linux")]
@@ -13,8 +14,9 @@ use serde::Deserialize;
 use std::time::Duration;
 
 /// Runs a command in the workspace and returns its output and, if it fails, its exit code. Calls
-/// share no state: no variables, no working directory, no background processes. Standard input is
-/// empty. Long output is shortened in the middle.
+/// share no variables and no working directory. What a command leaves running, and a command that
+/// is still running after 120 s, continues as a process of the session. Standard input is empty.
+/// Long output is shortened in the middle.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShellCommand {
@@ -30,7 +32,7 @@ pub(crate) struct ShellCommand {
     #[serde(default)]
     #[expect(dead_code, reason = "policy reads it")]
     network: bool,
-    /// Timeout in seconds; 120 if left out, at most 600.
+    /// Seconds after which the command is stopped, at most 600.
     #[serde(default)]
     #[schemars(range(min = 1, max = 600))]
     timeout: Option<u64>,
@@ -139,10 +141,8 @@ impl Tool for ShellCommand {
             Ok(program) => program,
             Err(error) => return Err::<String, _>(error).into(),
         };
-        let most = self
-            .timeout
-            .map_or(context.limits.command, Duration::from_secs)
-            .min(context.limits.command_most);
+        let timeout = self.timeout.map(Duration::from_secs);
+        let most = timeout.unwrap_or(context.limits.command).min(context.limits.command_most);
         program.apart = self.apart;
         #[cfg(target_os = "linux")]
         {
@@ -165,6 +165,10 @@ impl Tool for ShellCommand {
         if let Some(failed) = hooks::before_push(&context, &program, &command, most).await {
             return failed;
         }
-        process::run(&context, program, most).await
+        // What has a login, or may change more of the repository, ends with its call.
+        if self.apart || program.is_trusted_with_more() {
+            return process::run(&context, program, most).await;
+        }
+        processes::run_in_session(&context, &context.processes, program, timeout).await
     }
 }

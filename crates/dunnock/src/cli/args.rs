@@ -324,6 +324,14 @@ pub(crate) enum Command {
         #[arg(long, conflicts_with = "list")]
         revoke: bool,
     },
+    /// List or stop processes that continue when their session ends (background = "keep")
+    Processes {
+        /// Print JSON, one object per line
+        #[arg(long)]
+        json: bool,
+        #[command(subcommand)]
+        what: Option<ProcessesCommand>,
+    },
     /// Show how commands are sandboxed on this machine, and test it
     Sandbox {
         /// Print one JSON object
@@ -418,6 +426,9 @@ pub(crate) struct Flags {
     /// yourself", retry for long, and continue when the model stops too early
     #[arg(long)]
     pub(crate) unattended: bool,
+    /// What happens to processes that the model leaves running: end (with the session), keep
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) background: Option<String>,
     /// When to end: +900s, +15m, +2h, or a time such as 2026-11-18T23:00:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) deadline: Option<String>,
@@ -465,6 +476,7 @@ impl Flags {
             one("model", &self.model),
             one("effort", &self.effort),
             one("approve", &self.approve),
+            one("background", &self.background),
             one("sandbox", &self.sandbox),
             one("max-steps", &self.max_steps),
             one("budget", &self.budget),
@@ -510,6 +522,19 @@ pub(crate) enum RulesCommand {
     Revoke {
         /// The number of the rule, as shown by "dunnock rules"
         n: usize,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProcessesCommand {
+    /// Stop a process and everything it started
+    Stop {
+        /// Process ids, as "dunnock processes" lists them
+        #[arg(required_unless_present = "all")]
+        pid: Vec<i32>,
+        /// Stop all of them
+        #[arg(long, conflicts_with = "pid")]
+        all: bool,
     },
 }
 

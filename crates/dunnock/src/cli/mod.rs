@@ -12,6 +12,7 @@ pub(crate) mod login;
 pub(crate) mod models;
 pub(crate) mod pictures;
 pub(crate) mod planner;
+pub(crate) mod processes;
 pub(crate) mod receipt;
 pub(crate) mod replay;
 pub(crate) mod reply;

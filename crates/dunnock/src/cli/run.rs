@@ -1,7 +1,7 @@
 //! `run`, `resume`, `attach`: follow a session until it rests.
 
 use crate::cli::args::Flags;
-use crate::cli::{self, bridge, find, pictures, planner};
+use crate::cli::{self, bridge, find, pictures, planner, processes};
 use crate::compose;
 use crate::config::settings::Settings;
 use crate::config::{load, paths};
@@ -217,6 +217,7 @@ pub(crate) async fn go_on(
             output::note(&format!("{lower}. Until then, every command needs approval"));
         }
     }
+    processes::note_kept(&paths::data_dir(settings)?, &session);
     let mut view = View::new(&session, flags.json);
     let ended = over && prompt.is_none();
     let then = seen.state.owner.map_or(open.ports.level, |current| current.level);

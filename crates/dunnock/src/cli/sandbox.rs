@@ -289,8 +289,15 @@ pub(crate) async fn quietly(
     };
     let fds = vec![null()?, null()?, null()?];
     let folder = workspace.display().to_string();
-    let run =
-        Run { words, folder, env, terminal: false, bounds: Bounds::default(), spec: Some(spec) };
+    let run = Run {
+        words,
+        folder,
+        env,
+        terminal: false,
+        bounds: Bounds::default(),
+        lasting: false,
+        spec: Some(spec),
+    };
     launcher.start(run, fds)?.ended().await;
     Ok(())
 }
@@ -327,11 +334,18 @@ async fn try_it(
         std::io::stdout().as_fd().try_clone_to_owned()?,
         std::io::stderr().as_fd().try_clone_to_owned()?,
     ];
-    let run =
-        Run { words, folder, env, terminal: false, bounds: Bounds::default(), spec: Some(spec) };
+    let run = Run {
+        words,
+        folder,
+        env,
+        terminal: false,
+        bounds: Bounds::default(),
+        lasting: false,
+        spec: Some(spec),
+    };
     let mut running = launcher.start(run, fds)?;
     match running.ended().await {
-        Ended::Exited { code, signal, .. } => {
+        Ended::Exited { code, signal, .. } | Ended::Continues { code, signal } => {
             let code = code.or(signal.map(|s| 128 + s)).unwrap_or(1);
             Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
         }

@@ -23,6 +23,13 @@ pub(crate) enum Edits {
     Any,
 }
 
+/// What happens to processes in the background when their session ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Background {
+    End,
+    Keep,
+}
+
 /// What `dunnock` alone opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interface {
@@ -48,6 +55,7 @@ names!(Effort {
 });
 names!(Edits { "tools-only" = Self::ToolsOnly, "any" = Self::Any });
 names!(Isolation { "A" = Self::A, "B" = Self::B, "C" = Self::C });
+names!(Background { "end" = Self::End, "keep" = Self::Keep });
 names!(Interface { "terminal" = Self::Terminal, "web" = Self::Web });
 names!(Notify { "bell" = Self::Bell, "osc9" = Self::Osc9, "off" = Self::Off });
 names!(Shell {
@@ -86,6 +94,9 @@ settings! {
     second_look: bool = Kind::Choice(bool::NAMES), Some("on"), Untrusted::No,
         "whether an unattended model checks its work once more before it ends, if there are no \
          verify commands";
+    background: Background = Kind::Choice(Background::NAMES), Some("end"), Untrusted::No,
+        "whether processes that the model leaves running end with their session, or are kept; see \
+         \"dunnock processes\"";
     sandbox: Sandbox = Kind::Sandbox, Some("auto"), Untrusted::No,
         "whether commands must be sandboxed, and at which level";
     sandbox_level: Isolation = Kind::Choice(Isolation::NAMES), Some("A"), Untrusted::No,
@@ -134,7 +145,8 @@ settings! {
     shell: Shell = Kind::Choice(Shell::NAMES), Some("auto"), Untrusted::No,
         "the shell that runs commands";
     command_timeout: Duration = Kind::Count(1, 600), Some("120"), Untrusted::No,
-        "seconds that a command may take, unless the call asks for more";
+        "seconds that a call waits for a command; then the command continues as a process of the \
+         session. A command with a timeout of its own is stopped then";
     command_processes: u64 = Kind::Count(10, 1_000_000), Some("1000"), Untrusted::No,
         "processes that a command may have at once";
     command_memory_mb: Option<u64> = Kind::Count(64, 100_000_000), None, Untrusted::No,

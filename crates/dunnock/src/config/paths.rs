@@ -143,6 +143,11 @@ pub(crate) fn keeps_its_own(workspace: &Path, settings: &Settings) -> anyhow::Re
     Ok(())
 }
 
+/// Where launchers are found whose processes continue although their session has ended.
+pub(crate) fn kept_processes(data: &Path) -> PathBuf {
+    data.join("processes")
+}
+
 /// Files that this run writes itself: sessions, the answer, and the targets of standard output and
 /// error.
 pub(crate) fn own_files(data: &Path, output: Option<&Path>) -> Vec<PathBuf> {
