@@ -407,6 +407,8 @@ export interface Config {
   sandbox: Sandbox;
   /** Whether an unattended model checks its work once more when it first says that it is done. */
   second_look: boolean;
+  /** Whether an unattended model first learns what is on the machine and in the folder. */
+  snapshot: boolean;
   /** How many answers in a row may repeat each other before the person is asked; 0 for no limit. */
   stall_limit: number;
   /** How many previous answers a new one is compared with, to detect a model that is stuck. */
@@ -473,6 +475,8 @@ export interface ConfigPatch {
   sandbox: Sandbox;
   /** Whether an unattended model checks its work once more when it first says that it is done. */
   second_look: boolean;
+  /** Whether an unattended model first learns what is on the machine and in the folder. */
+  snapshot: boolean;
   /** How many answers in a row may repeat each other before the person is asked; 0 for no limit. */
   stall_limit: number;
   /** How many previous answers a new one is compared with, to detect a model that is stuck. */
@@ -859,6 +863,8 @@ export interface Preamble {
   first_changed?: number | null;
   /** The blob with the exact bytes. */
   hash: Hash;
+  /** How commands are isolated, as it describes that. Sessions of older releases do not have it. */
+  level?: Isolation | null;
   /** The longest answer to request, in tokens, if limited. */
   max_output?: number | null;
   /** `provider/model`. */

@@ -178,6 +178,7 @@ pub fn preamble_inputs(
             shell: shell.program().into(),
             root: workspace.into(),
             git: root.ancestors().any(|dir| dir.join(".git").exists()),
+            sandbox: Vec::new(),
         },
         instructions: instructions::find(root),
         offers,

@@ -396,6 +396,7 @@ impl State {
         }
         let Some(call) = self.call_mut(e.call) else { return };
         let began = matches!(call.stage, Stage::Started(_));
+        let left_process = e.left_process || ok && call.leaves_process;
         let left_with_access = e.left_process && !call.access.is_nothing();
         let (wrote, harness) = (began && call.writes(), call.harness);
         let edits = wrote && call.class == Class::Edit;
@@ -409,6 +410,7 @@ impl State {
         }
         self.task.acted |= wrote && !harness;
         self.outside |= left_with_access;
+        self.left_process |= left_process;
         if edits && !e.seen_files.is_empty() {
             let names = e.seen_files.iter().map(|file| file.path.clone());
             Arc::make_mut(&mut self.task.edited).extend(names);
@@ -494,6 +496,7 @@ impl State {
         self.owner = Some(OwnerState { owner: e.owner, level: e.isolation });
         self.best_level = Some(self.best_level.map_or(e.isolation, |best| best.min(e.isolation)));
         self.in_repository = e.in_repository;
+        self.left_process = false;
         self.app = e.app.as_str().into();
         self.lose(e.lost);
         for call in &mut self.calls {

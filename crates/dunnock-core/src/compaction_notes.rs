@@ -1,17 +1,23 @@
-//! What a summary must not lose: the task, the person's answers, the plan, changed files. Collected
-//! by code, verbatim.
+//! What a summary must not lose: the task, the person's answers, the plan, changed files, commands
+//! that worked. Collected by code, verbatim.
 
 use crate::apply::within;
 use crate::state::Question;
 use crate::transcript::ends;
 use dunnock_proto::{
-    Answer, Asked, CallPart, Event, Part, PlanStep, QuestionId, QuestionKind, Seq, Span, Step,
+    Answer, Asked, CallId, CallPart, CommandArgs, CommandText, Event, Finished, Outcome, Part,
+    PlanStep, QuestionId, QuestionKind, Seq, Span, Step,
 };
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// How many of the person's latest answers are repeated.
-const ANSWERS: usize = 20;
+const ANSWERS: usize = 60;
+/// How many of the latest commands that worked are repeated.
+const COMMANDS: usize = 60;
+/// The longest command that is repeated, in bytes. A longer one is a script that can be found in a
+/// file, or writes one.
+const COMMAND: usize = 300;
 
 /// A fold over the events of a log that still count.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +28,8 @@ pub struct CompactionNotes {
     asked: Vec<(QuestionId, String)>,
     answers: Vec<(String, String)>,
     plan: Vec<PlanStep>,
+    /// Commands that exited with 0 when they last ran, in that order.
+    commands: Vec<String>,
 }
 
 impl CompactionNotes {
@@ -43,6 +51,12 @@ impl CompactionNotes {
                 self.asked.push((e.question, text));
             }
             Event::Replied(e) => self.replied(e.question, &e.answer, e.note.as_deref()),
+            Event::Allowed(e) => {
+                if let Some(args) = &e.args {
+                    self.edited(e.call, args);
+                }
+            }
+            Event::Finished(e) => self.finished(e),
             Event::Created(_)
             | Event::Forked(_)
             | Event::Moved(_)
@@ -55,10 +69,8 @@ impl CompactionNotes {
             | Event::TimerFired(_)
             | Event::Granted(_)
             | Event::Revoked(_)
-            | Event::Allowed(_)
             | Event::CheckCalled(_)
             | Event::Started(_)
-            | Event::Finished(_)
             | Event::InterruptRequested(_)
             | Event::Ended(_)
             | Event::OwnerChanged(_)
@@ -72,6 +84,31 @@ impl CompactionNotes {
             | Event::CompactionFailed(_)
             | Event::Titled(_)
             | Event::Noticed(_) => {}
+        }
+    }
+
+    /// The person changed the arguments of a call.
+    fn edited(&mut self, id: CallId, args: &str) {
+        let (step, calls) = &mut self.calls;
+        if *step == id.step
+            && let Some(call) = calls.get_mut(usize::from(id.index))
+        {
+            *call = Arc::new(CallPart { args: args.into(), ..CallPart::clone(call) });
+        }
+    }
+
+    /// Remembers a command that worked, and forgets one that no longer does.
+    fn finished(&mut self, finished: &Finished) {
+        let (step, calls) = &self.calls;
+        let call = calls.get(usize::from(finished.call.index));
+        let call = call.filter(|_| *step == finished.call.step);
+        let Some(command) = call.and_then(|call| command(&call.args)) else { return };
+        self.commands.retain(|known| *known != command);
+        if finished.outcome == Outcome::Done && finished.exit == Some(0) {
+            self.commands.push(command);
+        }
+        if self.commands.len() > COMMANDS {
+            self.commands.remove(0);
         }
     }
 
@@ -125,11 +162,7 @@ impl CompactionNotes {
             let row = |(question, answer): &(String, String)| {
                 format!("- {}\n  answer: {}", short(question, room / 40), short(answer, room / 40))
             };
-            // Takes as many of the latest answers as fit, but shows them in their original order.
-            let rows: Vec<String> = self.answers.iter().rev().map(row).collect();
-            let mut kept = fitting(rows, room / 8);
-            kept.reverse();
-            kept.iter().for_each(|row| text.push_str(&format!("{row}\n")));
+            push_latest(&mut text, self.answers.iter().map(row), room / 8);
         }
         if !open.is_empty() {
             text.push_str("\n# Questions waiting for the person\n");
@@ -151,8 +184,12 @@ impl CompactionNotes {
         }
         if !changed.is_empty() {
             text.push_str("\n# Files changed in this session\n");
-            let kept = fitting(changed.iter().map(|path| format!("- {path}")).collect(), room / 4);
+            let kept = fitting(changed.iter().map(|path| format!("- {path}")).collect(), room / 8);
             kept.iter().for_each(|row| text.push_str(&format!("{row}\n")));
+        }
+        if !self.commands.is_empty() {
+            text.push_str("\n# Commands that worked when they last ran\n");
+            push_latest(&mut text, self.commands.iter().map(|line| format!("- {line}")), room / 8);
         }
         text
     }
@@ -194,6 +231,27 @@ impl CompactionNotes {
     }
 }
 
+/// The command of a call that runs one, if it is short and on one line.
+fn command(args: &str) -> Option<String> {
+    let CommandArgs { command, folder, .. } = CommandArgs::parse(args).ok()?;
+    let line = match command {
+        CommandText::Line(text) => text.trim().to_owned(),
+        CommandText::Words(words) => words.join(" "),
+    };
+    let line = match folder {
+        Some(folder) => format!("{line} (in {folder})"),
+        None => line,
+    };
+    (line.len() <= COMMAND && !line.is_empty() && !line.contains('\n')).then_some(line)
+}
+
+/// Adds as many of the latest rows as fit, in their original order.
+fn push_latest(text: &mut String, rows: impl DoubleEndedIterator<Item = String>, room: usize) {
+    let mut kept = fitting(rows.rev().collect(), room);
+    kept.reverse();
+    kept.iter().for_each(|row| text.push_str(&format!("{row}\n")));
+}
+
 /// The rows that fit, and the number of those that do not.
 fn fitting(rows: Vec<String>, room: usize) -> Vec<String> {
     let all = rows.len();
@@ -217,7 +275,7 @@ fn short(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dunnock_proto::{CallId, Hash, Planned, Prompted, QuestionKind, Replied};
+    use dunnock_proto::{Answered, Hash, Planned, Prompted, QuestionKind, Replied, Stop, Usage};
 
     fn notes(facts: &[Event], room: usize) -> String {
         let mut collected = CompactionNotes::default();
@@ -268,6 +326,51 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
+    }
+
+    #[test]
+    fn commands_that_work_are_repeated_and_those_that_fail_later_are_not() {
+        let run = |step: u32, args: &str, exit: i32| -> [Event; 2] {
+            let outcome = if exit == 0 { Outcome::Done } else { Outcome::Failed };
+            let call = CallPart {
+                id: "c".into(),
+                tool: "shell".into(),
+                args: args.into(),
+                sent: None,
+                recovered: false,
+                fault: None,
+            };
+            let id = CallId { step: Step(step), index: 0 };
+            [
+                Answered {
+                    step: Step(step),
+                    attempts: Vec::new(),
+                    model: String::new(),
+                    wire: String::new(),
+                    parts: vec![Part::Call(Arc::new(call))],
+                    stop: Stop::End,
+                    usage: Usage::default(),
+                    request: Hash::ZERO,
+                    items: Vec::new(),
+                    effort_refused: false,
+                    raw: None,
+                }
+                .into(),
+                Finished { exit: Some(exit), ..Finished::plain(id, outcome, "") }.into(),
+            ]
+        };
+        let runs = [
+            run(1, r#"{"command":"make test"}"#, 0),
+            run(2, r#"{"command":"make lint"}"#, 0),
+            run(3, r#"{"command":["cargo","build"],"folder":"api"}"#, 0),
+            run(4, r#"{"command":"make lint"}"#, 2),
+            run(5, r#"{"command":"make test"}"#, 0),
+            run(6, r#"{"command":"cat <<E\nx\nE"}"#, 0),
+            run(7, r#"{"path":"src/a.rs"}"#, 0),
+        ];
+        let text = notes(&runs.concat(), 8_000);
+        let (_, list) = text.split_once("# Commands that worked when they last ran\n").unwrap();
+        assert_eq!(list, "- cargo build (in api)\n- make test\n");
     }
 
     #[test]

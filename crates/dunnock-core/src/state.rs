@@ -332,6 +332,8 @@ pub struct State {
     pub grants: Arc<Vec<Rule>>,
     /// Whether a process was started with more access than the sandbox.
     pub outside: bool,
+    /// Whether a call has left something running for the current owner.
+    pub left_process: bool,
     /// Files as the model last saw them: an edit of a file that has changed since is refused.
     pub seen: Arc<BTreeMap<String, Hash>>,
     /// Whether the person trusts the folder's own settings, commands and scripts.
@@ -512,7 +514,9 @@ impl State {
             let window =
                 wanted.window.zip(preamble.window).is_none_or(|(wanted, known)| wanted == known);
             let effort = wanted.effort.zip(preamble.effort).is_none_or(|(a, b)| a == b.wanted);
-            preamble.model == wanted.model && profile && effort && window && !self.renew
+            let level = preamble.level.is_none_or(|level| level == self.level());
+            let settings = profile && effort && window && level;
+            preamble.model == wanted.model && settings && !self.renew
         })
     }
     /// Whether a request to the model is in progress.

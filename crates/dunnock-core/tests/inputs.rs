@@ -75,6 +75,7 @@ pub fn preamble(model: &str, salt: u64) -> Preamble {
         effort: None,
         sources: Vec::new(),
         via_bridge: model == "m/hand",
+        level: None,
     }
 }
 
@@ -110,6 +111,7 @@ pub fn config(r: &mut Rng) -> Config {
         attended: r.chance(60),
         unattended: r.chance(10),
         second_look: r.chance(50),
+        snapshot: r.chance(50),
         deadline: None,
         max_steps: 1 + r.below(6) as u32,
         verify: ["cargo test", "cargo fmt"]

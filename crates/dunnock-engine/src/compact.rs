@@ -1,6 +1,7 @@
 //! Compacts the conversation, in two strengths, each with a new preamble.
 
 use crate::catch_up::Loaded;
+use crate::effects;
 use crate::ports::Ports;
 use dunnock_core::{CompactionNotes, EffectOutcome, Question, State, Transcript};
 use dunnock_ports::{
@@ -14,7 +15,7 @@ use dunnock_proto::{
 /// How many bytes of an old result are left.
 pub(crate) const KEEP: usize = 400;
 /// Bytes of verbatim notes, if the context window is unknown.
-const ROOM: u64 = 32 << 10;
+const ROOM: u64 = 64 << 10;
 /// Precedes a summary: it is data, not an instruction.
 const WRITTEN: &str = "Summary of the work up to here, written by a model:\n";
 
@@ -61,7 +62,8 @@ async fn shorter(
 ) -> Result<(Compacted, Blob), String> {
     let CompactionInput { state, transcript, upto, strength, .. } = input;
     let workspace = state.workspace.as_deref().unwrap_or_default();
-    let rendered = ports.model.render_preamble(&state.config, workspace).await;
+    let host = effects::host_info(ports, state).await;
+    let rendered = ports.model.render_preamble(&state.config, workspace, &host).await;
     let (mut preamble, blob) = rendered.map_err(|RenderError(why)| why)?;
     let (shortened, summary, kept) = match strength {
         Strength::Shorten => (transcript.shorten(*upto, KEEP), None, None),
@@ -75,6 +77,7 @@ async fn shorter(
         }
     };
     preamble.reason = "compaction".into();
+    preamble.level = Some(state.level());
     preamble.first_changed = first_changed(ports.store.as_ref(), state, &blob).await;
     let before = transcript.len();
     let mut compacted = Compacted {

@@ -10,8 +10,8 @@ use dunnock_core::{
     Call, Effect, EffectOutcome, Phase, Previews, Request, State, failpoint, policy,
 };
 use dunnock_ports::{
-    Blob, CancellationToken, DeltaSink, FilesError, ModelRequest, RenderError, RestorePlan,
-    Restored, SaveControl, ToolCall,
+    Blob, CancellationToken, DeltaSink, FilesError, HostInfo, ModelRequest, RenderError,
+    RestorePlan, Restored, SaveControl, ToolCall,
 };
 use dunnock_proto::{
     Answered, At, Checkpointed, Config, Delta, Failure, Finished, Hash, Outcome, RewindFailed,
@@ -61,13 +61,15 @@ impl Driver {
             Effect::RenderPreamble { .. } => {
                 let (state, config) = (s.clone(), s.config.clone());
                 Some(Box::pin(async move {
+                    let host = host_info(&ports, &state).await;
                     let made = tokio::select! {
                         biased;
                         () = halt.cancelled() => Err(RenderError("interrupted".into())),
-                        made = ports.model.render_preamble(&config, &workspace) => made,
+                        made = ports.model.render_preamble(&config, &workspace, &host) => made,
                     };
                     match made {
                         Ok((mut preamble, blob)) => {
+                            preamble.level = Some(state.level());
                             if let Some(old) = &state.preamble {
                                 preamble.reason = compact::why(old, &preamble);
                                 preamble.first_changed =
@@ -449,6 +451,13 @@ async fn pictures(
         )));
     }
     Ok(all)
+}
+
+/// What a preamble says about this machine.
+pub(crate) async fn host_info(ports: &Ports, s: &State) -> HostInfo {
+    let workspace = s.workspace.as_deref().unwrap_or_default();
+    let with_snapshot = s.config.snapshot && s.config.unattended;
+    ports.tools.host_info(workspace, s.level(), with_snapshot).await
 }
 
 /// A step whose recorded preamble cannot be read: it is not sent with another one.

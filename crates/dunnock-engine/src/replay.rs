@@ -275,9 +275,10 @@ impl Replay<'_> {
             return Ok(());
         };
         let Some(hands) = &self.hands else { return Ok(()) };
-        // Uses what was known about the model then, so that no server is asked.
+        // Uses what was known about the model and the machine then, so that no server is asked.
+        let host = hands.model.host_info(&bytes);
         let config = Config { window: preamble.window, ..self.s.config.as_ref().clone() };
-        let Ok((_, blob)) = hands.model.render_preamble(&config, hands.folder).await else {
+        let Ok((_, blob)) = hands.model.render_preamble(&config, hands.folder, &host).await else {
             return Ok(());
         };
         let workspace = self.s.workspace.clone().unwrap_or_default();

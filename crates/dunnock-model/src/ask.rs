@@ -3,7 +3,7 @@
 use crate::answer::{Answer, FinishedAnswer, Piece};
 use crate::dialects::{AnswerParser, Callable, Dialect, plan};
 use crate::key_filter::KeyFilter;
-use crate::messages::{AssistantPart, ChatMessage, ContentPart, Target, sides};
+use crate::messages::{AssistantPart, ChatMessage, ContentPart, Target, begin_with, sides};
 use crate::preamble::{BYTES_PER_TOKEN, RecordedPreamble, estimate};
 use crate::provider::Provider;
 use crate::request_error::{RequestError, Retry, clean};
@@ -216,7 +216,10 @@ pub(crate) async fn ask(
             as_came: &|items| !anew && Outgoing::as_came(items, bare),
             sees_pictures,
         };
-        sides(messages, pictures, &to).map_err(|why| unsent(Failure::Rejected, why))
+        let mut sides =
+            sides(messages, pictures, &to).map_err(|why| unsent(Failure::Rejected, why))?;
+        begin_with(&mut sides, &preamble.host.snapshot);
+        Ok::<_, StepFailed>(sides)
     };
     let callable: Arc<[Callable]> = preamble.callable.clone().into();
     let mut bare = line.without.get(&preamble.model);

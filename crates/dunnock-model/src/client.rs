@@ -17,8 +17,8 @@ use crate::wire::Wire;
 use crate::wires;
 use dunnock_core::Request;
 use dunnock_ports::{
-    Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, RenderError, Summary,
-    SummaryError, ToolSpec,
+    Blob, BoxFuture, CancellationToken, DeltaSink, HostInfo, Model, ModelRequest, RenderError,
+    Summary, SummaryError, ToolSpec,
 };
 use dunnock_proto::{
     Answered, Config, Effort, Failure, Hash, Message, Noticed, OutboxWritten, Part, Preamble,
@@ -31,8 +31,12 @@ use std::time::Duration;
 
 /// Idle connections to keep per host.
 const IDLE: usize = 64;
-/// The longest summary, in tokens.
-const SUMMARY: u64 = 1_500;
+/// The longest summary, in words and in tokens.
+const SUMMARY: (u64, u64) = (600, 1_500);
+/// The same if the context window is large.
+const LONG_SUMMARY: (u64, u64) = (2_000, 3_500);
+/// A large context window, in tokens.
+const LARGE_WINDOW: u64 = 100_000;
 /// The most that a model may think about a summary if it cannot do without, in tokens.
 const SUMMARY_REASONING: u64 = 4_000;
 /// The effort of a session whose settings name none.
@@ -364,7 +368,12 @@ impl ModelClient {
         })
     }
 
-    async fn render(&self, config: &Config, workspace: &str) -> Result<(Preamble, Blob), String> {
+    async fn render(
+        &self,
+        config: &Config,
+        workspace: &str,
+        host: &HostInfo,
+    ) -> Result<(Preamble, Blob), String> {
         let mut capabilities = self.capabilities(config)?;
         if !config.profile.is_empty() {
             capabilities.size = config.profile.parse()?;
@@ -379,9 +388,11 @@ impl ModelClient {
             capabilities.window = self.window(&config.model, provider, capabilities.wire).await?;
         }
         let mut briefing = (self.brief)(config, workspace)?;
+        briefing.environment.sandbox.clone_from(&host.sandbox);
         let all = briefing.offers.clone();
         briefing.offers = capabilities.offers(briefing.offers);
         let mut recorded = self.recorded(&config.model, provider, &capabilities, &briefing)?;
+        recorded.host = host.clone();
         // With a price or a token budget the answer needs a limit, so that its cost can be reserved
         // before the request is sent.
         if recorded.max_output.is_none()
@@ -419,6 +430,7 @@ impl ModelClient {
             first_changed: None,
             sources,
             via_bridge: false,
+            level: None,
         };
         Ok((preamble, blob))
     }
@@ -463,6 +475,7 @@ impl ModelClient {
             first_changed: None,
             sources,
             via_bridge: true,
+            level: None,
         };
         Ok((preamble, blob))
     }
@@ -576,6 +589,7 @@ impl ModelClient {
             },
             body,
             bridge_settings: None,
+            host: HostInfo::default(),
         })
     }
 
@@ -624,8 +638,13 @@ impl Model for ModelClient {
         &'a self,
         config: &'a Config,
         workspace: &'a str,
+        host: &'a HostInfo,
     ) -> BoxFuture<'a, Result<(Preamble, Blob), RenderError>> {
-        Box::pin(async move { self.render(config, workspace).await.map_err(RenderError) })
+        Box::pin(async move { self.render(config, workspace, host).await.map_err(RenderError) })
+    }
+
+    fn host_info(&self, preamble: &[u8]) -> HostInfo {
+        RecordedPreamble::read(preamble).map(|recorded| recorded.host).unwrap_or_default()
     }
 
     fn ask(
@@ -734,14 +753,16 @@ impl ModelClient {
         // The conversation is sent as one text, so that the model cannot continue the work instead
         // of summarising it.
         let messages: Vec<String> = request.messages().iter().map(describe).collect();
-        recorded.system = self.prompts.summary()?;
+        let is_large = recorded.window.is_some_and(|window| window >= LARGE_WINDOW);
+        let (words, tokens) = if is_large { LONG_SUMMARY } else { SUMMARY };
+        recorded.system = self.prompts.summary(words)?;
         recorded.dialect = Dialect::Native;
         recorded.schema = None;
         // Reasoning counts towards the limit.
         let direct = self.provider(&recorded.model)?.is_known();
         let room = match recorded.set_effort(Effort::None, direct) {
-            None | Some(Effort::None) => SUMMARY,
-            Some(_) => SUMMARY + SUMMARY_REASONING,
+            None | Some(Effort::None) => tokens,
+            Some(_) => tokens + SUMMARY_REASONING,
         };
         recorded.max_output = Some(recorded.max_output.map_or(room, |most| most.min(room)));
         recorded.tools =

@@ -73,6 +73,29 @@ pub(crate) struct Target<'a> {
     pub(crate) sees_pictures: bool,
 }
 
+/// Puts what is on the machine before everything else that the user's side says.
+pub(crate) fn begin_with(sides: &mut Vec<ChatMessage<'_>>, snapshot: &str) {
+    if snapshot.is_empty() {
+        return;
+    }
+    let text = from_harness(snapshot);
+    let Some(ChatMessage::Person(parts)) = sides.first_mut() else {
+        return sides.insert(0, ChatMessage::Person(vec![ContentPart::Text(text.into())]));
+    };
+    let first = parts.iter_mut().find_map(|part| match part {
+        ContentPart::Text(said) => Some(said),
+        ContentPart::Picture(_) | ContentPart::Result { .. } => None,
+    });
+    match first {
+        Some(said) => *said = format!("{text}\n\n{said}").into(),
+        None => parts.insert(0, ContentPart::Text(text.into())),
+    }
+}
+
+fn from_harness(text: &str) -> String {
+    format!("[from the harness, not the person]\n{text}")
+}
+
 /// Groups a conversation by side. Fails when an image is missing.
 pub(crate) fn sides<'a>(
     messages: &'a [Message],
@@ -96,8 +119,7 @@ pub(crate) fn sides<'a>(
                 push(&mut sides, ContentPart::Text(Cow::Borrowed(text)));
             }
             Message::Notice { text } => {
-                let text = format!("[from the harness, not the person]\n{text}");
-                push(&mut sides, ContentPart::Text(Cow::Owned(text)));
+                push(&mut sides, ContentPart::Text(Cow::Owned(from_harness(text))));
             }
             Message::Result { call, tool, text, ok, images, .. } => {
                 shown.extend(images.iter().map(|hash| (*call, hash)));

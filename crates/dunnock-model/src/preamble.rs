@@ -12,7 +12,7 @@ use crate::profile::Size;
 use crate::provider::Quirks;
 use crate::wire::Wire;
 use crate::wires::anthropic_limit;
-use dunnock_ports::{Blob, ToolSpec};
+use dunnock_ports::{Blob, HostInfo, ToolSpec};
 use dunnock_proto::Effort;
 use minijinja::{UndefinedBehavior, Value, context};
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,8 @@ pub struct Environment {
     pub root: String,
     /// Whether it is a git repository.
     pub git: bool,
+    /// What the sandbox lets commands do, a line each.
+    pub sandbox: Vec<String>,
 }
 
 /// The inputs from which a preamble is rendered.
@@ -149,6 +151,7 @@ impl Prompts {
             .collect();
         let environment = context! {
             os => at.os.as_str(), shell => at.shell.as_str(), root => at.root.as_str(), git => at.git,
+            sandbox => at.sandbox.clone(),
         };
         let tool = |offer: &ToolSpec| {
             let schema = serde_json::from_str(&offer.schema).unwrap_or_default();
@@ -169,12 +172,12 @@ impl Prompts {
         Ok(texts.collect::<Result<Vec<String>, String>>()?.join("\n\n"))
     }
 
-    /// The system prompt for summarising a conversation.
+    /// The system prompt for summarising a conversation in at most this many words.
     ///
     /// # Errors
     /// When a replaced prompt cannot be read or rendered; the message says which.
-    pub fn summary(&self) -> Result<String, String> {
-        self.render("summary.md", context! {})
+    pub fn summary(&self, words: u64) -> Result<String, String> {
+        self.render("summary.md", context! { words => words })
     }
 }
 
@@ -226,6 +229,9 @@ pub(crate) struct RecordedPreamble {
     /// Settings of a copy-and-paste session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) bridge_settings: Option<BridgeSettings>,
+    /// The machine as it was described. Its snapshot opens the conversation.
+    #[serde(default, skip_serializing_if = "HostInfo::is_empty")]
+    pub(crate) host: HostInfo,
 }
 
 impl RecordedPreamble {

@@ -7,8 +7,8 @@
 use crate::client::ModelClient;
 use dunnock_core::Request;
 use dunnock_ports::{
-    Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, RenderError, Summary,
-    ToolSpec,
+    Blob, BoxFuture, CancellationToken, DeltaSink, HostInfo, Model, ModelRequest, RenderError,
+    Summary, ToolSpec,
 };
 use dunnock_proto::{
     Answered, CallPart, Class, Config, Part, Preamble, Recovery, Role, StepFailed, Tool,
@@ -96,9 +96,10 @@ impl Model for Service {
         &'a self,
         config: &'a Config,
         workspace: &'a str,
+        host: &'a HostInfo,
     ) -> BoxFuture<'a, Result<(Preamble, Blob), RenderError>> {
         Box::pin(async move {
-            let (mut preamble, blob) = self.0.render_preamble(config, workspace).await?;
+            let (mut preamble, blob) = self.0.render_preamble(config, workspace, host).await?;
             for tool in &mut preamble.tools {
                 if let Some(alias) = ALIASES.iter().find(|alias| alias.theirs == tool.name) {
                     tool.name = alias.ours.into();

@@ -198,8 +198,14 @@ async fn a_request_that_does_not_fit_is_not_sent_and_the_numbers_are_told() {
     let server =
         ScriptedServer::with(vec![], Rules { window: Some(300), ..Rules::default() }).await;
     let client = speaker_on(&server, Wire::Chat, Speech::Native);
-    let refused =
-        dunnock_ports::Model::render_preamble(&client, &crate::config(), "/w").await.unwrap_err();
+    let refused = dunnock_ports::Model::render_preamble(
+        &client,
+        &crate::config(),
+        "/w",
+        &dunnock_ports::HostInfo::default(),
+    )
+    .await
+    .unwrap_err();
     assert!(
         refused.0.contains("the 300-token window of script/scripted. Use --profile small"),
         "{refused}"

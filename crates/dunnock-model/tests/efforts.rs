@@ -112,8 +112,10 @@ async fn each_effort_gives_these_fields() {
         let server = server(vec![], Rules::default()).await;
         let client = client_for(&server, model, *wire);
         for wanted in [None].into_iter().chain(Effort::ALL.map(Some)) {
-            let (preamble, blob) =
-                client.render_preamble(&config(model, wanted), "/w").await.unwrap();
+            let (preamble, blob) = client
+                .render_preamble(&config(model, wanted), "/w", &dunnock_ports::HostInfo::default())
+                .await
+                .unwrap();
             let fields = &serde_json::from_slice::<Value>(&blob.bytes).unwrap()["effort"];
             let effort = preamble.effort.unwrap_or_else(|| panic!("{model} has efforts"));
             let sent = effort.sent.name();
@@ -144,8 +146,14 @@ async fn an_unknown_model_is_asked_as_before() {
         }
         let server = server(vec![], Rules::default()).await;
         let client = client_for(&server, model, *wire);
-        let (preamble, _) =
-            client.render_preamble(&config(model, Some(Effort::High)), "/w").await.unwrap();
+        let (preamble, _) = client
+            .render_preamble(
+                &config(model, Some(Effort::High)),
+                "/w",
+                &dunnock_ports::HostInfo::default(),
+            )
+            .await
+            .unwrap();
         assert_eq!(preamble.effort, None, "{model}");
     }
     // The bytes from before there were efforts.
@@ -320,7 +328,10 @@ async fn an_effort_that_needs_the_responses_wire_is_not_sent_on_another() {
         let (name, window) = ("openai".into(), Some(9_000));
         let client = client(Provider { name, wire, window, ..provider(address, None) });
         let config = config(model, Some(Effort::High));
-        let (preamble, _) = client.render_preamble(&config, "/w").await.unwrap();
+        let (preamble, _) = client
+            .render_preamble(&config, "/w", &dunnock_ports::HostInfo::default())
+            .await
+            .unwrap();
         assert_eq!(preamble.effort.is_none(), needs, "{model}, {wire}, {address}");
         assert_eq!(client.effort_needs_responses(model), needs, "{model}, {wire}, {address}");
     }
@@ -384,7 +395,10 @@ async fn a_summary_is_asked_for_with_the_least_effort() {
         let server = server(vec![Say::text("it went well").into()], Rules::default()).await;
         let client = client_for(&server, model, wire);
         let config = config(model, Some(Effort::High));
-        let (preamble, blob) = client.render_preamble(&config, "/w").await.unwrap();
+        let (preamble, blob) = client
+            .render_preamble(&config, "/w", &dunnock_ports::HostInfo::default())
+            .await
+            .unwrap();
         let request = crate::request(preamble.hash, &[prompt("hi")]);
         client.summarise(blob.bytes, request, CancellationToken::default()).await.text.unwrap();
         let body = &server.requests()[0];

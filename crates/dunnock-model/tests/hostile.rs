@@ -440,7 +440,8 @@ async fn comes(wire: Wire, fault: Fault) -> Comes {
         ScriptedServer::start(vec![Served::wrong(Say::text("one \u{1F426} three"), fault)]).await;
     let client = client(Provider { wire: ours(wire), ..provider(&server.base_url(), None) });
     // What is shown is not kept here: it is the answer's own memory that is looked at.
-    let (preamble, blob) = client.render_preamble(&config(), "/w").await.unwrap();
+    let (preamble, blob) =
+        client.render_preamble(&config(), "/w", &dunnock_ports::HostInfo::default()).await.unwrap();
     let request = crate::request(preamble.hash, &[prompt("hi")]);
     let asking = ModelRequest {
         session: dunnock_proto::SessionId::from_random([0; 16]),

@@ -340,7 +340,11 @@ async fn a_session_is_the_key_of_its_cache() {
         client(Provider { name, wire, window, ..provider(address, None) })
     };
     let config = Config { model: "openai/scripted".into(), ..Config::default() };
-    let known = openai("https://api.openai.com/v1").render_preamble(&config, "/w").await.unwrap().1;
+    let known = openai("https://api.openai.com/v1")
+        .render_preamble(&config, "/w", &dunnock_ports::HostInfo::default())
+        .await
+        .unwrap()
+        .1;
     let new = String::from_utf8(known.bytes.to_vec()).unwrap();
     // A preamble of an earlier release is asked as it was.
     let old = new.replace(r#","cache_key":true"#, "");
@@ -375,7 +379,10 @@ async fn a_session_is_the_key_of_its_cache() {
         let (window, wire) = (Some(9_000), ours(wire));
         let one = Provider { name: name.into(), window, wire, ..provider(address, None) };
         let config = Config { model: format!("{name}/m"), ..Config::default() };
-        let (_, blob) = crate::client(one).render_preamble(&config, "/w").await.unwrap();
+        let (_, blob) = crate::client(one)
+            .render_preamble(&config, "/w", &dunnock_ports::HostInfo::default())
+            .await
+            .unwrap();
         let recorded: Value = serde_json::from_slice(&blob.bytes).unwrap();
         assert_eq!(recorded["cache_key"] == true, expected, "{address}, {wire}");
     }

@@ -79,6 +79,7 @@ fn client_with(provider: Provider, tools: Vec<String>) -> ModelClient {
                 shell: "bash".into(),
                 root: workspace.into(),
                 git: true,
+                sandbox: Vec::new(),
             },
             instructions: vec![("AGENTS.md".into(), "be {{ kind }}".into())],
             offers: tools.iter().map(spec).collect(),
@@ -149,7 +150,8 @@ pub async fn ask_as(
     halt: CancellationToken,
     seen: Seen,
 ) -> Asked {
-    let (preamble, blob) = client.render_preamble(config, "/w").await.unwrap();
+    let (preamble, blob) =
+        client.render_preamble(config, "/w", &dunnock_ports::HostInfo::default()).await.unwrap();
     let log = seen.clone();
     let live: DeltaSink = Arc::new(move |delta| log.lock().unwrap().push(delta));
     let asking = ModelRequest {

@@ -125,8 +125,10 @@ async fn calls_keep_their_exact_arguments() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_head_is_the_same_bytes_every_time_and_takes_instructions_as_text() {
     let client = client(provider("http://127.0.0.1:1/v1", None));
-    let (first, blob) = client.render_preamble(&config(), "/w").await.unwrap();
-    let (second, _) = client.render_preamble(&config(), "/w").await.unwrap();
+    let (first, blob) =
+        client.render_preamble(&config(), "/w", &dunnock_ports::HostInfo::default()).await.unwrap();
+    let (second, _) =
+        client.render_preamble(&config(), "/w", &dunnock_ports::HostInfo::default()).await.unwrap();
     assert_eq!(first, second);
     let text = String::from_utf8_lossy(&blob.bytes);
     assert!(text.contains("be {{ kind }}"), "a folder's text is not a template of ours");
@@ -138,7 +140,10 @@ async fn a_model_that_is_not_there_is_named_before_anything_is_sent() {
     let client = client(provider("http://127.0.0.1:1/v1", None));
     let refuse = async |model: &str| {
         let config = Config { model: model.into(), ..Config::default() };
-        client.render_preamble(&config, "/w").await.unwrap_err()
+        client
+            .render_preamble(&config, "/w", &dunnock_ports::HostInfo::default())
+            .await
+            .unwrap_err()
     };
     assert!(
         refuse("other/x").await.0.contains("there is no provider \"other\"; use one of script")
@@ -151,7 +156,8 @@ async fn a_model_that_is_not_there_is_named_before_anything_is_sent() {
 async fn a_summary_is_asked_of_the_same_model_without_tools() {
     let server = ScriptedServer::start(vec![Say::text("it went well").into()]).await;
     let client = client(provider(&server.base_url(), None));
-    let (preamble, blob) = client.render_preamble(&config(), "/w").await.unwrap();
+    let (preamble, blob) =
+        client.render_preamble(&config(), "/w", &dunnock_ports::HostInfo::default()).await.unwrap();
     let request = crate::request(preamble.hash, &[prompt("hi")]);
     let summary =
         client.summarise(blob.bytes, request, CancellationToken::default()).await.text.unwrap();

@@ -336,6 +336,9 @@ async fn a_server_elsewhere_was_left_to_its_own_small_window() {
         base_url: "http://ollama.invalid:11434".into(),
         ..provider("", None)
     };
-    let (preamble, _) = client(one).render_preamble(&crate::config(), "/w").await.unwrap();
+    let (preamble, _) = client(one)
+        .render_preamble(&crate::config(), "/w", &dunnock_ports::HostInfo::default())
+        .await
+        .unwrap();
     assert_eq!(preamble.window, Some(8_192));
 }

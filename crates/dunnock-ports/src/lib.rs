@@ -33,5 +33,5 @@ pub use model::{Model, ModelRequest, Summary};
 pub use ownership::{Epoch, Owned, OwnerNote, Ownership};
 pub use store::{Store, StoreParts};
 pub use tokio_util::sync::CancellationToken;
-pub use tools::{ToolCall, ToolSpec, Tools};
+pub use tools::{HostInfo, ToolCall, ToolSpec, Tools};
 pub use types::{BoxFuture, DeltaSink};

@@ -1,6 +1,6 @@
 //! The language model.
 
-use crate::{Blob, BoxFuture, CancellationToken, DeltaSink, RenderError, SummaryError};
+use crate::{Blob, BoxFuture, CancellationToken, DeltaSink, HostInfo, RenderError, SummaryError};
 use dunnock_core::Request;
 use dunnock_proto::{
     Answered, Config, Failure, Hash, Noticed, OutboxWritten, Preamble, SessionId, Source,
@@ -34,7 +34,13 @@ pub trait Model: Send + Sync {
         &'a self,
         config: &'a Config,
         workspace: &'a str,
+        host: &'a HostInfo,
     ) -> BoxFuture<'a, Result<(Preamble, Blob), RenderError>>;
+    /// The machine as a recorded preamble describes it, to render that preamble again.
+    fn host_info(&self, preamble: &[u8]) -> HostInfo {
+        let _ = preamble;
+        HostInfo::default()
+    }
     /// Asks for an answer. When cancelled, it stops and still reports.
     fn ask(
         &self,

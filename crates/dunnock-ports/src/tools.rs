@@ -3,6 +3,7 @@
 use crate::{Blob, BoxFuture, CancellationToken, DeltaSink, FilesError};
 use dunnock_core::Call;
 use dunnock_proto::{Access, CallPreview, Finished, Hash, Isolation, SessionId, Tool};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,25 @@ pub struct ToolCall {
     pub time_left: Option<Duration>,
 }
 
+/// What a model learns about the machine on which its calls run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostInfo {
+    /// What the sandbox lets commands do, a line each; empty without a sandbox.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sandbox: Vec<String>,
+    /// What is there: the system, programs, names of files. Empty if it is not wanted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub snapshot: String,
+}
+
+impl HostInfo {
+    /// Whether there is nothing to say.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Runs calls.
 pub trait Tools: Send + Sync {
     /// Runs a call until it ends. When cancelled, it stops the call and its whole process tree.
@@ -62,6 +82,16 @@ pub trait Tools: Send + Sync {
     fn is_in_repository(&self, workspace: &str) -> bool {
         let _ = workspace;
         false
+    }
+    /// What a model should know about this machine, for commands that are isolated like this.
+    fn host_info<'a>(
+        &'a self,
+        workspace: &'a str,
+        isolation: Isolation,
+        with_snapshot: bool,
+    ) -> BoxFuture<'a, HostInfo> {
+        let _ = (workspace, isolation, with_snapshot);
+        Box::pin(async { HostInfo::default() })
     }
     /// What a call with this access, isolated like this, would run, use and destroy, as far as that
     /// can be determined without changing anything.

@@ -215,6 +215,9 @@ pub struct Preamble {
     /// meanwhile.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub via_bridge: bool,
+    /// How commands are isolated, as it describes that. Sessions of older releases do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Isolation>,
 }
 
 /// A session that plans, acts on the plan and checks the results, until the checks pass.
@@ -582,6 +585,8 @@ config! {
     deadline: Option<Deadline> = None;
     /// Whether an unattended model checks its work once more when it first says that it is done.
     second_look: bool = false;
+    /// Whether an unattended model first learns what is on the machine and in the folder.
+    snapshot: bool = false;
     /// The maximum number of model requests for one prompt.
     max_steps: u32 = 200;
     /// Commands that must pass before the work counts as done.

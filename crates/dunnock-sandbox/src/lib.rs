@@ -6,12 +6,13 @@
 //! the program's death by the closed socket, whatever the cause.
 //!
 //! Invariant: when a command's end is reported, everything it started is dead, even if it left the
-//! process group.
+//! process group; or the report says what still runs, if that was allowed.
 //! Invariant: when the program is gone, the launcher kills everything and only then releases the
 //! locks it holds.
 //!
 //! Invariant: a command that is to be confined starts in its sandbox, or not at all (`linux/`).
-//! `layout` turns a workspace into a sandbox; `attack` and `prove` try to break out of it.
+//! `layout` turns a workspace into a sandbox, `describe` says what it allows; `attack` and `prove`
+//! try to break out of it.
 //!
 //! This is the only crate with `unsafe` code: what a child does between clone and exec, the
 //! attacks, closing inherited descriptors, and file leases.
@@ -20,6 +21,8 @@
 mod attack;
 #[cfg(target_os = "linux")]
 mod client;
+#[cfg(target_os = "linux")]
+mod describe;
 mod git_names;
 #[cfg(target_os = "linux")]
 mod launcher;

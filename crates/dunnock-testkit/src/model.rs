@@ -2,7 +2,8 @@
 
 use dunnock_core::Request;
 use dunnock_ports::{
-    Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, RenderError, Summary,
+    Blob, BoxFuture, CancellationToken, DeltaSink, HostInfo, Model, ModelRequest, RenderError,
+    Summary,
 };
 use dunnock_proto::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -142,6 +143,7 @@ impl Model for ScriptedModel {
         &'a self,
         config: &'a Config,
         workspace: &'a str,
+        _: &'a HostInfo,
     ) -> BoxFuture<'a, Result<(Preamble, Blob), RenderError>> {
         Box::pin(async move {
             if config.model.starts_with("broken/") {
@@ -164,6 +166,7 @@ impl Model for ScriptedModel {
                 effort: None,
                 sources: Vec::new(),
                 via_bridge: false,
+                level: None,
             };
             Ok((preamble, blob))
         })

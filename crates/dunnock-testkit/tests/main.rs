@@ -19,6 +19,7 @@ mod kills_bridge;
 mod kills_cli;
 mod kills_launcher;
 mod kills_serve;
+mod needles;
 mod server;
 mod sessions;
 mod speed;

@@ -90,6 +90,14 @@ impl Scene {
         let note = note.map(str::to_owned);
         self.send(Command::Reply { question: q.id, hash: q.hash, answer, note }).await;
     }
+    /// Answers the first question of the model.
+    pub async fn answer(&mut self, text: &str) {
+        self.reply(Answer::Text { text: text.into() }, None).await;
+    }
+    /// Waits for the next event.
+    pub async fn listen_once(&mut self) {
+        self.next().await;
+    }
     /// Only listens until the session rests: somebody else answers.
     pub async fn listen(&mut self) {
         while self.s.busy() {

@@ -3,6 +3,8 @@
 
 use std::io::Read as _;
 use std::path::Path;
+#[cfg(unix)]
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -38,16 +40,30 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PROGRAMS: &[&str] =
     &["/usr/bin/git", "/usr/local/bin/git", "/bin/git", "/opt/homebrew/bin/git"];
 
+/// The state of a folder's work tree: the folder that has its `HEAD`.
+#[cfg(unix)]
+fn own_folder(folder: &Path) -> Option<PathBuf> {
+    let dot = folder.ancestors().map(|dir| dir.join(".git")).find(|dot| dot.exists())?;
+    match dot.is_dir() {
+        true => Some(dot),
+        // In a worktree, `.git` is a file that points to its own state.
+        false => Some(dot.parent()?.join(text_of(&dot, 4096)?.strip_prefix("gitdir:")?.trim())),
+    }
+}
+
+/// The branch checked out in a folder's repository, or the commit, read without running git.
+#[cfg(unix)]
+pub(crate) fn branch(folder: &Path) -> Option<String> {
+    let head = text_of(&own_folder(folder)?.join("HEAD"), 4096)?;
+    let name = head.strip_prefix("ref:").map_or(head.as_str(), str::trim).trim();
+    Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned())
+}
+
 /// The commit checked out in a folder's repository, read from its files without running git.
 #[cfg(unix)]
 pub(crate) fn commit(folder: &Path) -> Option<String> {
     let small = |path: &Path| text_of(path, 4096);
-    let dot = folder.ancestors().map(|dir| dir.join(".git")).find(|dot| dot.exists())?;
-    let own = match dot.is_dir() {
-        true => dot,
-        // In a worktree, `.git` is a file that points to its own state.
-        false => dot.parent()?.join(small(&dot)?.strip_prefix("gitdir:")?.trim()),
-    };
+    let own = own_folder(folder)?;
     let common =
         small(&own.join("commondir")).map_or_else(|| own.clone(), |text| own.join(text.trim()));
     let is_commit =

@@ -7,9 +7,11 @@
 //!
 //! Invariant: every path from a model goes through [`RepoPath`](root::RepoPath); the root comes
 //! from the session.
-//! Invariant: a child process gets an allowlisted environment. What it leaves running is a process
-//! of the session ([`processes`]), and dead when the session ends, unless the person keeps it (on
-//! Linux; elsewhere, its process group is dead when its call ends).
+//! Invariant: a child process gets an allowlisted environment, or, without a sandbox, the person's
+//! own without keys (`environment`).
+//! Invariant: what a command leaves running is a process of the session (`processes`), and dead when
+//! the session ends, unless the person keeps it (on Linux; elsewhere, its process group is dead when
+//! its call ends).
 //! Invariant: only `checkpoint/` saves the files of the workspace; tools do not know about it.
 
 mod captured_output;
@@ -20,6 +22,7 @@ mod context;
 mod diff_view;
 pub mod edit;
 mod edit_common;
+mod environment;
 pub mod git;
 #[cfg(unix)]
 mod git_history;
@@ -41,6 +44,7 @@ pub mod root;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod secrets;
+mod snapshot;
 mod terminal_text;
 mod tool;
 mod toolbox;
@@ -51,11 +55,11 @@ mod walk;
 pub use checkpoint::Bounds;
 pub use checkpoint::CheckpointStore;
 pub use diff_view::{DiffView, ExportFilter, PackedTrees, Preview};
+pub use environment::TOOLCHAINS;
+#[cfg(target_os = "linux")]
+pub use environment::boxed_environment;
 pub use limits::{Limits, SandboxSupport, Shell};
 pub use memory::{MEMORY, planner};
-pub use process::TOOLCHAINS;
-#[cfg(target_os = "linux")]
-pub use process::boxed_environment;
 pub use programs::found;
 #[cfg(target_os = "linux")]
 pub use sandbox::layout;

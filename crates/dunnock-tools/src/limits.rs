@@ -2,6 +2,7 @@
 
 use dunnock_proto::Isolation;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -86,6 +87,8 @@ pub struct Limits {
     pub keeps_processes: bool,
     /// Where such processes are found.
     pub kept_folder: Option<PathBuf>,
+    /// Variables that commands without a sandbox do not get: those that hold keys of providers.
+    pub withheld_variables: Vec<OsString>,
     /// Commands to run after an edit, by file extension; `{path}` is replaced with the file.
     pub checks: BTreeMap<String, String>,
 }
@@ -110,6 +113,7 @@ impl Default for Limits {
             history: None,
             keeps_processes: false,
             kept_folder: None,
+            withheld_variables: Vec::new(),
             checks: BTreeMap::new(),
         }
     }

@@ -6,6 +6,7 @@
 use crate::captured_output::CapturedOutput;
 use crate::child::{Child, Chunk, Exit, Input, Start};
 use crate::context::CallContext;
+use crate::environment;
 use crate::limits::{Limits, Shell};
 use crate::output::{ToolOutput, ToolStatus};
 #[cfg(target_os = "linux")]
@@ -31,67 +32,6 @@ const GRACE: Duration = Duration::from_millis(50);
 /// How a program ended whose launcher died: it may have done all of its work, or none.
 pub(crate) const LOST: &str =
     "outcome unknown: the process that starts commands died while this ran";
-
-/// Environment variables passed to a child. None of them holds a key or a token.
-const ENVIRONMENT: &[&str] = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "SHELL",
-    "TMPDIR",
-    "TEMP",
-    "TMP",
-    "RUSTUP_TOOLCHAIN",
-    "GOPATH",
-    "GOCACHE",
-    "GRADLE_USER_HOME",
-    "NODE_PATH",
-    "XDG_CACHE_HOME",
-    "SYSTEMROOT",
-    "SYSTEMDRIVE",
-    "COMSPEC",
-    "PATHEXT",
-    "USERPROFILE",
-    "APPDATA",
-    "LOCALAPPDATA",
-    "PROGRAMDATA",
-    "PROGRAMFILES",
-];
-
-/// Variables that say where a toolchain or its downloads are. A child gets them, and in a sandbox
-/// it also sees the folders they name.
-pub const TOOLCHAINS: &[&str] = &[
-    "CARGO_HOME",
-    "RUSTUP_HOME",
-    "GOROOT",
-    "GOMODCACHE",
-    "JAVA_HOME",
-    "MAVEN_HOME",
-    "NVM_DIR",
-    "PYENV_ROOT",
-    "VIRTUAL_ENV",
-    "CONDA_PREFIX",
-    "RBENV_ROOT",
-    "GEM_HOME",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-];
-
-/// Set for every child: no colours, no pagers, no prompts.
-const SET: &[(&str, &str)] = &[
-    ("TERM", "dumb"),
-    ("NO_COLOR", "1"),
-    ("PAGER", "cat"),
-    ("GIT_PAGER", "cat"),
-    ("GIT_TERMINAL_PROMPT", "0"),
-    ("GIT_EDITOR", "true"),
-    ("EDITOR", "true"),
-    ("CI", "1"),
-];
 
 /// A program with its arguments and its folder.
 pub(crate) struct Program {
@@ -188,7 +128,8 @@ impl Program {
             self.folder.as_deref().unwrap_or(context.root.path()).to_string_lossy().into_owned();
         #[cfg(target_os = "linux")]
         {
-            let (mut env, mut spec, mut watch) = (environment(input), None, Watch::default());
+            let (mut env, mut spec, mut watch) =
+                (environment::of_call(context, input), None, Watch::default());
             let mut repositories = None;
             if let Some(layout) = context.approved() {
                 // What names a folder that other commands can write to is not passed on.
@@ -199,10 +140,10 @@ impl Program {
                     })
                 };
                 env.retain(|(name, value)| name == "HOME" || !inside(value));
-                env = with(env, layout.approved_env(context.root.path()));
+                env = environment::with(env, layout.approved_env(context.root.path()));
             }
             if let Some(boxed) = CallSandbox::of(context, self.git, &self.credentials)? {
-                env = with(env, boxed.env);
+                env = environment::with(env, boxed.env);
                 let short_path = context
                     .approved()
                     .is_some_and(|layout| layout.shortens_path(context.root.path()));
@@ -223,7 +164,7 @@ impl Program {
             Start {
                 words,
                 folder,
-                env: self.surrounded(environment(input)),
+                env: self.surrounded(environment::of_call(context, input)),
                 input,
                 lasting: self.lasting,
             },
@@ -258,10 +199,6 @@ impl Program {
         context.histories.watch(root, &context.session, step, &found, self.pops)
     }
 }
-
-/// Variables that name the folder for temporary files, which is a different one in a sandbox.
-#[cfg(target_os = "linux")]
-const TEMPORARY: &[&str] = &["TMPDIR", "TEMP", "TMP"];
 
 /// Guards protected files while a program runs, and explains what the sandbox did when it has
 /// ended.
@@ -392,40 +329,6 @@ enum Over {
     /// It is still running, and continues.
     Slow,
     Halted,
-}
-
-/// The environment of the user's own command in the sandbox, with what the sandbox adds; the same
-/// as for a model's command.
-#[cfg(target_os = "linux")]
-#[must_use]
-pub fn boxed_environment(more: Vec<(String, String)>) -> Vec<(String, String)> {
-    with(environment(Input::Nothing), more)
-}
-
-/// Adds the sandbox's variables and drops temporary folders that are not the sandbox's.
-#[cfg(target_os = "linux")]
-fn with(mut env: Vec<(String, String)>, more: Vec<(String, String)>) -> Vec<(String, String)> {
-    env.retain(|(name, _)| {
-        !TEMPORARY.contains(&name.as_str()) && !more.iter().any(|(n, _)| n == name)
-    });
-    env.extend(more);
-    env
-}
-
-/// The environment of a child.
-fn environment(input: Input) -> Vec<(String, String)> {
-    let allowed = |name: &str| {
-        ENVIRONMENT.contains(&name) || TOOLCHAINS.contains(&name) || name.starts_with("LC_")
-    };
-    let given = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let mut env: Vec<(String, String)> = given.filter(|(name, _)| allowed(name)).collect();
-    env.extend(SET.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-    if input == Input::Terminal {
-        env.retain(|(name, _)| name != "TERM");
-        env.push(("TERM".into(), "xterm".into()));
-    }
-    env
 }
 
 /// Runs a program to completion, or until it takes too long.

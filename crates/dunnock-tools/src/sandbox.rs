@@ -10,7 +10,7 @@ use crate::login::Credentials;
 use crate::root::Root;
 use dunnock_core::policy;
 use dunnock_proto::{Access, Isolation, SessionId};
-use dunnock_sandbox::{GitVariables, Launcher, Layout, Opened, SandboxSpec};
+use dunnock_sandbox::{GitVariables, Launcher, Layout, Opened, SandboxSpec, Survey};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -114,6 +114,19 @@ pub(crate) fn probe(
 /// with more access.
 pub(crate) fn networks(session: &SessionId) -> [String; 2] {
     [session.to_string(), format!("{session}-approved")]
+}
+
+/// What the sandbox of a command that nobody approved lets it do, in words for a model.
+pub(crate) fn describe(
+    layout: &Layout,
+    workspace: &Path,
+    isolation: Isolation,
+) -> Option<Vec<String>> {
+    // What is found in the workspace does not change these words.
+    let found = Survey::default();
+    let level = kernel_level(isolation)?;
+    let (spec, _) = layout.spec_for(level, workspace, Opened::default(), &found).ok()?;
+    Some(layout.describe(&spec).into())
 }
 
 /// The git folders that a command may change, relative to the workspace; absolute if they are

@@ -8,11 +8,12 @@ use crate::process::{self, Program};
 use crate::processes::Processes;
 use crate::root::Root;
 use crate::secrets;
+use crate::snapshot::snapshot;
 use crate::tool::ToolContext;
 use crate::tools;
 use dunnock_core::{Call, failpoint};
 use dunnock_ports::{
-    Blob, BoxFuture, CancellationToken, DeltaSink, FilesError, Store, ToolCall, Tools,
+    Blob, BoxFuture, CancellationToken, DeltaSink, FilesError, HostInfo, Store, ToolCall, Tools,
 };
 use dunnock_proto::{
     Access, CallPreview, Class, Finished, Isolation, Outcome, SessionId, VerifyArgs,
@@ -182,6 +183,35 @@ impl Tools for Toolbox {
 
     fn is_in_repository(&self, workspace: &str) -> bool {
         self.repository_around(Path::new(workspace)).is_some()
+    }
+
+    fn host_info<'a>(
+        &'a self,
+        workspace: &'a str,
+        isolation: Isolation,
+        with_snapshot: bool,
+    ) -> BoxFuture<'a, HostInfo> {
+        let root = PathBuf::from(workspace);
+        let denied = self.limits.denied.clone();
+        #[cfg(target_os = "linux")]
+        let layout = self.layout.clone();
+        #[cfg(not(target_os = "linux"))]
+        let _ = isolation;
+        Box::pin(async move {
+            let look = tokio::task::spawn_blocking(move || HostInfo {
+                #[cfg(target_os = "linux")]
+                sandbox: layout
+                    .and_then(|layout| crate::sandbox::describe(&layout, &root, isolation))
+                    .unwrap_or_default(),
+                #[cfg(not(target_os = "linux"))]
+                sandbox: Vec::new(),
+                snapshot: match with_snapshot {
+                    true => snapshot(&root, &denied),
+                    false => String::new(),
+                },
+            });
+            look.await.unwrap_or_default()
+        })
     }
 
     fn preview<'a>(

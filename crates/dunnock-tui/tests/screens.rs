@@ -60,6 +60,7 @@ fn thinking() -> Preamble {
         first_changed: None,
         sources: Vec::new(),
         via_bridge: false,
+        level: None,
     }
 }
 

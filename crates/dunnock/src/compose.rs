@@ -102,6 +102,7 @@ fn make(
         denied: sandbox_settings::denied(settings)?,
         keeps_processes: settings.background.value == Background::Keep,
         kept_folder: Some(paths::kept_processes(&data)),
+        withheld_variables: paths::secret_variables(&settings.key_variables()),
         ..Limits::default()
     };
     let limits = match settings.command_memory_mb.value {
@@ -315,6 +316,7 @@ pub(crate) fn config(
         attended,
         unattended: settings.unattended.value && !attended,
         second_look: settings.second_look.value,
+        snapshot: settings.snapshot.value,
         max_steps: settings.max_steps.value,
         stall_limit: settings.stall_limit.value,
         verify: settings.verify.value.clone(),

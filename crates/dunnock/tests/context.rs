@@ -340,7 +340,7 @@ async fn a_session_of_another_release_keeps_its_head_and_says_so() {
             .into_iter()
             .filter(|offer| offer.tool.name != "search_text")
             .collect();
-        let environment = Environment { os, shell, root, git: false };
+        let environment = Environment { os, shell, root, git: false, sandbox: Vec::new() };
         Ok(PreambleInputs { environment, instructions: Vec::new(), offers, memory: String::new() })
     };
     let provider = Provider::plain("script", Wire::Chat, &server.base_url());
@@ -368,7 +368,7 @@ async fn a_session_of_another_release_keeps_its_head_and_says_so() {
             "0.0.9",
         )),
         locks: data.join("locks"),
-        level: dunnock_proto::Isolation::D,
+        level: dunnock_proto::Isolation::A,
         app: "0.0.9".into(),
         day_budget: None,
     };

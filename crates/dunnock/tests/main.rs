@@ -20,6 +20,7 @@ mod figures;
 mod forged;
 mod git_history;
 mod guides;
+mod host_info;
 mod images;
 mod interrupts;
 mod leaks;

@@ -209,11 +209,14 @@ pub fn is_secret(path: &str) -> bool {
     (name == ".env" || name.starts_with(".env.")) && !example
 }
 
-/// What the lists find in a command line at this isolation level.
+/// What the lists find in a command line at this isolation level. `serves`: an earlier call left
+/// something running, which may be a server.
 #[must_use]
-pub fn of_line(line: &CommandLine, level: Isolation) -> Findings {
+pub fn of_line(line: &CommandLine, level: Isolation, serves: bool) -> Findings {
     let all = unwrapped(line);
-    let beside = all.commands.iter().any(|c| c.beside);
+    // With a network namespace, a loopback address is that of the session.
+    let is_private = matches!(level, Isolation::A | Isolation::B);
+    let beside = all.commands.iter().any(|c| c.beside) || serves && is_private;
     let mut found = Findings::default();
     for command in &all.commands {
         if let Some(why) = never(command, &all) {
@@ -549,13 +552,14 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
             .any(|host| w.contains(&format!("//{host}")))
     };
     let network = match name {
-        // A server started by the same line runs in the same sandbox.
+        // A server started by the same line, or by an earlier call, runs in the same sandbox.
         "curl" | "wget" | "http" | "https" | "xh" => {
             let urls: Vec<&&str> = args.iter().filter(|w| url(w)).collect();
             let bare_host = urls.is_empty()
-                && args
-                    .iter()
-                    .any(|w| !w.starts_with('-') && w.contains('.') && !w.contains("file:"));
+                && args.iter().any(|w| {
+                    let is_host = !w.starts_with('-') && w.contains('.') && !w.contains("file:");
+                    is_host && !(beside && w.starts_with("127.0.0.1"))
+                });
             !(beside && !urls.is_empty() && urls.iter().all(|w| loopback(w)))
                 && (!urls.is_empty() || bare_host)
         }

@@ -79,7 +79,7 @@ fn parsed(command: &CommandText) -> CommandLine {
 pub fn findings(s: &State, call: &Call) -> Findings {
     let mut found = Findings::default();
     if let Some((line, network)) = command(call) {
-        found = lists::of_line(&line, s.level());
+        found = lists::of_line(&line, s.level(), s.left_process);
         if s.in_repository && s.level() != Isolation::D {
             repository::note(&line, &mut found);
         }

@@ -446,7 +446,11 @@ pub(crate) fn text(change: &DiffView, colour: bool) -> String {
 
 /// Compacts the conversation now.
 pub(crate) async fn compact(data: Option<PathBuf>, id: Option<String>) -> anyhow::Result<ExitCode> {
-    let at = SessionHistory::find(data, id.as_deref()).await?;
+    let given = load::given(data.clone(), Vec::new());
+    let settings = load::settings(paths::workspace(None).ok().as_deref(), false, given)?;
+    let mut at = SessionHistory::find(data, id.as_deref()).await?;
+    // The system prompt is rendered anew, and says what the sandbox lets commands do.
+    at.open.confine(&settings, at.seen.state.config.sandbox)?;
     let mut connection =
         Connection::open(at.open.ports.clone(), at.session.clone(), at.seen.state.seq).await?;
     let done = shorter(&mut connection).await;

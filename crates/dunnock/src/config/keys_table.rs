@@ -94,6 +94,8 @@ settings! {
     second_look: bool = Kind::Choice(bool::NAMES), Some("on"), Untrusted::No,
         "whether an unattended model checks its work once more before it ends, if there are no \
          verify commands";
+    snapshot: bool = Kind::Choice(bool::NAMES), Some("on"), Untrusted::No,
+        "whether an unattended model first learns which system, programs and files are there";
     background: Background = Kind::Choice(Background::NAMES), Some("end"), Untrusted::No,
         "whether processes that the model leaves running end with their session, or are kept; see \
          \"dunnock processes\"";
