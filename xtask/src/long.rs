@@ -112,6 +112,13 @@ const RUNS: &[Run] = &[
         env: &[("DUNNOCK_WORLDS", "10000")],
     },
     Run {
+        name: "personas",
+        shows: "twelve models with a bad habit finish ten tasks each, unattended",
+        minutes: 10,
+        what: What::Tests("test(personas::)"),
+        env: &[("DUNNOCK_PERSONAS", "all")],
+    },
+    Run {
         name: "processes",
         shows: "R6: eight processes on one database for ten minutes",
         minutes: 15,

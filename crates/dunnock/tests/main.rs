@@ -28,6 +28,7 @@ mod lines;
 mod login;
 mod models;
 mod pages;
+mod personas;
 mod planner;
 mod planted;
 mod privacy;
