@@ -16,7 +16,7 @@ export const VIEWS: Record<string, ToolView> = {
   move_file: {"verb":"move","summary":[{"before":"","arguments":["path"],"form":"text","default":null},{"before":" to ","arguments":["to"],"form":"text","default":null}],"change":[],"counted":"","nothing":"","command":false,"hidden":false},
   apply_patch: {"verb":"edit","summary":[{"before":"","arguments":["patch"],"form":"patched_files","default":null}],"change":[{"sign":"","argument":"patch"}],"counted":"","nothing":"","command":false,"hidden":false},
   process_start: {"verb":"start","summary":[{"before":"","arguments":["command"],"form":"text","default":null}],"change":[],"counted":"","nothing":"","command":true,"hidden":false},
-  process_read: {"verb":"read process","summary":[{"before":"","arguments":["process"],"form":"json","default":""}],"change":[],"counted":"","nothing":"","command":false,"hidden":false},
+  process_read: {"verb":"read process","summary":[{"before":"","arguments":["process"],"form":"json","default":"all"}],"change":[],"counted":"","nothing":"","command":false,"hidden":false},
   process_write: {"verb":"write to process","summary":[{"before":"","arguments":["process"],"form":"json","default":null},{"before":" ","arguments":["text"],"form":"quoted","default":""},{"before":" ","arguments":["keys"],"form":"json","default":""}],"change":[],"counted":"","nothing":"","command":false,"hidden":false},
   process_stop: {"verb":"stop process","summary":[{"before":"","arguments":["process"],"form":"json","default":null}],"change":[],"counted":"","nothing":"","command":false,"hidden":false},
   ask_person: {"verb":"ask_person","summary":[{"before":"","arguments":["question"],"form":"text","default":null}],"change":[],"counted":"","nothing":"","command":false,"hidden":true},

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc as unbounded, oneshot};
 
 /// A command to run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Run {
     /// The program's path and its arguments.
     pub words: Vec<String>,
@@ -87,6 +87,8 @@ struct RunningLauncher {
     socket: OwnedFd,
     waiting: Mutex<HashMap<u64, unbounded::UnboundedSender<Ended>>>,
     listing: Mutex<HashMap<u64, oneshot::Sender<Vec<Program>>>>,
+    /// What commands left running, as it was last listed: process ids, and when they were started.
+    listed: Mutex<HashMap<i32, u64>>,
     releasing: Mutex<HashMap<u64, mpsc::Sender<()>>>,
     probing: Mutex<Option<mpsc::Sender<Result<Probed, String>>>>,
     child: Mutex<Option<Child>>,
@@ -143,6 +145,7 @@ impl Launcher {
             socket: ours,
             waiting: Mutex::default(),
             listing: Mutex::default(),
+            listed: Mutex::default(),
             releasing: Mutex::default(),
             probing: Mutex::default(),
             child: Mutex::new(Some(child)),
@@ -296,6 +299,8 @@ impl RunningLauncher {
                     continue;
                 }
                 Tell::Listed { id, programs } => {
+                    let all = programs.iter().map(|program| (program.pid, program.started));
+                    lock(&self.listed).extend(all);
                     if let Some(asked) = lock(&self.listing).remove(&id) {
                         let _ = asked.send(programs);
                     }
@@ -324,6 +329,10 @@ impl RunningLauncher {
             if ended.is_some_and(|status| status.signal().is_some()) {
                 // Somebody killed it. What it would have ended shows its mark.
                 tree::kill_marked(&format!("{MARK}={}-", child.id()));
+                // What has cleared its environment was listed when its call ended.
+                for (pid, started) in lock(&self.listed).drain() {
+                    tree::kill_started(pid, started);
+                }
             }
         }
         lock(&self.child).take(); // reaped: `stop` waits for this

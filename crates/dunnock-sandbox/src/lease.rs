@@ -45,3 +45,12 @@ pub fn is_open_for_writing(file: &File) -> io::Result<bool> {
 pub fn keep_waiting(file: &File) -> io::Result<()> {
     lease(file, libc::F_WRLCK)
 }
+
+/// Whether a process waits to open for writing what we make it wait for.
+#[expect(unsafe_code, reason = "there is no other way to ask about a lease")]
+pub fn is_awaited_by_writer(file: &File) -> bool {
+    // SAFETY: a plain system call on a descriptor that lives as long as `file`.
+    let kind = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLEASE) };
+    // The kernel says what the lease is to become: none at all, for a writer.
+    kind == libc::F_UNLCK
+}

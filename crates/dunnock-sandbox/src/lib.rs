@@ -54,7 +54,7 @@ pub use launcher::{KeptProcess, kept_processes, serve, stop_kept_process};
 #[cfg(target_os = "linux")]
 pub use layout::{Layout, Opened};
 #[cfg(target_os = "linux")]
-pub use lease::{is_open_for_writing, keep_waiting};
+pub use lease::{is_awaited_by_writer, is_open_for_writing, keep_waiting};
 #[cfg(target_os = "linux")]
 pub use linux::{Isolation, Layer, SandboxSpec};
 #[cfg(target_os = "linux")]

@@ -108,6 +108,23 @@ pub(crate) fn kill_marked(begin: &str) {
     }
 }
 
+/// When a process was started, in ticks of the kernel.
+fn started(pid: i32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name can have blanks and brackets.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// Kills a process and everything below it, if it is still the one that was started then.
+pub(crate) fn kill_started(pid: i32, when: u64) {
+    if started(pid) == Some(when)
+        && let Some(pid) = Pid::from_raw(pid)
+    {
+        kill(&whole(pid));
+    }
+}
+
 /// Whether the process was started with this `NAME=value` in its environment. `None` if it has no
 /// environment at all: by choice, or for a moment during exec.
 pub(crate) fn has_mark(pid: Pid, mark: &str) -> Option<bool> {
@@ -123,7 +140,8 @@ pub(crate) fn programs(all: Vec<Pid>, own: Option<Pid>) -> Vec<Program> {
         let raw = pid.as_raw_nonzero().get();
         let Ok(name) = std::fs::read_to_string(format!("/proc/{raw}/comm")) else { continue };
         let name = name.trim().to_owned();
-        found.push(Program { pid: raw, name, ports: ports(raw) });
+        let Some(started) = started(raw) else { continue };
+        found.push(Program { pid: raw, name, ports: ports(raw), started });
     }
     found
 }

@@ -102,6 +102,8 @@ pub struct Program {
     pub name: String,
     /// TCP ports on which it accepts connections.
     pub ports: Vec<u16>,
+    /// When it was started, in ticks of the kernel: with the process id, this names one process.
+    pub started: u64,
 }
 
 /// A message from the launcher.

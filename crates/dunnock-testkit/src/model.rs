@@ -138,6 +138,24 @@ pub fn tools() -> Vec<Tool> {
     ]
 }
 
+/// An answer to a request, as a scripted server gives it.
+#[must_use]
+pub fn answered(request: &Request, parts: Vec<Part>, usage: Usage) -> Answered {
+    Answered {
+        step: request.step,
+        attempts: Vec::new(),
+        model: "script".into(),
+        wire: "script".into(),
+        parts,
+        stop: Stop::End,
+        usage,
+        request: request.hash(),
+        items: Vec::new(),
+        effort_refused: false,
+        raw: None,
+    }
+}
+
 impl Model for ScriptedModel {
     fn render_preamble<'a>(
         &'a self,
@@ -244,19 +262,7 @@ impl Model for ScriptedModel {
                     fault: None,
                 })));
             }
-            let answered = Answered {
-                step,
-                attempts: Vec::new(),
-                model: "script".into(),
-                wire: "script".into(),
-                parts,
-                stop: Stop::End,
-                usage: say.usage,
-                request: request.hash(),
-                items: Vec::new(),
-                effort_refused: false,
-                raw: None,
-            };
+            let answered = answered(&request, parts, say.usage);
             Ok((answered, Vec::new()))
         })
     }

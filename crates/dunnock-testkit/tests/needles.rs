@@ -6,7 +6,8 @@ use dunnock_core::{Request, Window};
 use dunnock_engine::{Ports, create};
 use dunnock_ports::*;
 use dunnock_proto::*;
-use dunnock_testkit::model::ScriptedModel;
+use dunnock_testkit::files::ScriptedFiles;
+use dunnock_testkit::model::{ScriptedModel, answered};
 use dunnock_testkit::tools::ScriptedTools;
 use dunnock_testkit::worlds;
 use std::collections::{BTreeMap, BTreeSet};
@@ -170,19 +171,7 @@ impl Model for Needles {
                 }))
             }));
             let usage = Usage { input: request.len() / 4, output, ..Usage::default() };
-            let answered = Answered {
-                step: request.step,
-                attempts: Vec::new(),
-                model: "script".into(),
-                wire: "script".into(),
-                parts,
-                stop: Stop::End,
-                usage,
-                request: request.hash(),
-                items: Vec::new(),
-                effort_refused: false,
-                raw: None,
-            };
+            let answered = answered(&request, parts, usage);
             Ok((answered, Vec::new()))
         })
     }
@@ -224,17 +213,15 @@ struct Changes(Arc<Mutex<Seen>>);
 impl Checkpoints for Changes {
     fn keep<'a>(
         &'a self,
-        _: &'a SessionId,
-        _: &'a str,
+        session: &'a SessionId,
+        workspace: &'a str,
         mark: Seq,
-        _: SaveControl,
+        saving: SaveControl,
     ) -> BoxFuture<'a, Checkpointed> {
-        Box::pin(async move {
-            Checkpointed { tree: Some(Tree(format!("tree-{mark}"))), mark, note: None }
-        })
+        ScriptedFiles.keep(session, workspace, mark, saving)
     }
-    fn restore<'a>(&'a self, _: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, FilesError>> {
-        Box::pin(async { Err(FilesError::Unavailable) })
+    fn restore<'a>(&'a self, back: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, FilesError>> {
+        ScriptedFiles.restore(back)
     }
     fn changed<'a>(
         &'a self,
@@ -247,8 +234,8 @@ impl Checkpoints for Changes {
         let files: Vec<String> = files.map(|fact| format!("src/{fact}.rs")).collect();
         Box::pin(async move { Ok(files) })
     }
-    fn forget<'a>(&'a self, _: &'a SessionId) -> BoxFuture<'a, Result<(), FilesError>> {
-        Box::pin(async { Ok(()) })
+    fn forget<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), FilesError>> {
+        ScriptedFiles.forget(session)
     }
 }
 

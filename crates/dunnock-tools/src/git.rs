@@ -51,12 +51,12 @@ fn own_folder(folder: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The branch checked out in a folder's repository, or the commit, read without running git.
+/// The branch checked out in a folder's repository, read without running git. `None` for anything
+/// that does not look like a branch: a hostile `.git` file can lead to other people's files.
 #[cfg(unix)]
 pub(crate) fn branch(folder: &Path) -> Option<String> {
     let head = text_of(&own_folder(folder)?.join("HEAD"), 4096)?;
-    let name = head.strip_prefix("ref:").map_or(head.as_str(), str::trim).trim();
-    Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned())
+    head.lines().next()?.strip_prefix("ref: refs/heads/").map(|name| name.trim().to_owned())
 }
 
 /// The commit checked out in a folder's repository, read from its files without running git.

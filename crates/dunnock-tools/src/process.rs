@@ -12,8 +12,10 @@ use crate::output::{ToolOutput, ToolStatus};
 #[cfg(target_os = "linux")]
 use crate::sandbox::CallSandbox;
 use dunnock_core::policy;
-use dunnock_proto::{CommandText, Delta, count};
-use std::path::{Path, PathBuf};
+use dunnock_proto::{CommandText, Delta, SeenFile, count};
+#[cfg(target_os = "linux")]
+use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -227,14 +229,14 @@ impl Watch {
         self.guards.iter().for_each(crate::guard::Guard::look);
     }
 
-    /// An edit tool has changed these files: the person allowed it, so they stay as they are now.
-    pub(crate) fn accept<'a>(&mut self, paths: impl Iterator<Item = &'a Path> + Clone) {
+    /// An edit tool has given these files their content: the person allowed it, so they stay.
+    pub(crate) fn accept(&mut self, edited: &[SeenFile]) {
         #[cfg(target_os = "linux")]
         for guard in &mut self.guards {
-            paths.clone().for_each(|path| guard.accept(path));
+            edited.iter().for_each(|file| guard.accept(Path::new(&file.path), file.hash));
         }
         #[cfg(not(target_os = "linux"))]
-        let _ = paths;
+        let _ = edited;
     }
 
     /// Tells the model what the sandbox did to a finished program, and what the program did to git's

@@ -158,8 +158,7 @@ impl Toolbox {
         };
         let said = tools::run(tool, args, context).await;
         if let Some(said) = &said {
-            let changed = said.seen_files.iter().map(|file| Path::new(file.path.as_str()));
-            guards.iter_mut().for_each(|guard| guard.accept(changed.clone()));
+            guards.iter_mut().for_each(|guard| guard.accept(&said.seen_files));
         }
         drop(guards);
         said.unwrap_or_else(|| Err::<String, _>(format!("there is no tool {tool}")).into())

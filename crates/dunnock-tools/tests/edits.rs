@@ -16,6 +16,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 type Files = BTreeMap<String, Vec<u8>>;
 
@@ -558,6 +559,44 @@ async fn a_stale_edit_shows_the_place_as_it_is_and_the_next_one_fits() {
     let done = call(&args, &refused.seen_files).await;
     assert_eq!(done.outcome, Outcome::Done, "{}", done.shown);
     assert_eq!(done.seen_files.len(), 1);
+}
+
+/// An edit that is undone because another program has changed the file loses nothing of a third
+/// one, which waits to write to the file that the edit had put there.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_the_new_file_of_an_undone_edit_loses_nothing() {
+    use std::os::unix::fs::MetadataExt as _;
+    static PLACE: std::sync::OnceLock<std::path::PathBuf> = std::sync::OnceLock::new();
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), &[("log.txt", "ours\n")]);
+    let path = dir.path().join("log.txt");
+    let append = |path: &Path| std::fs::File::options().append(true).open(path).unwrap();
+    PLACE.set(dir.path().join("undo")).unwrap();
+    let hook = |place: &str, _: &str| {
+        while place == "edit.turned" && !PLACE.get().unwrap().exists() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    dunnock_core::failpoint::HOOK.set(hook).unwrap();
+    let mut first = append(&path);
+    let old = path.metadata().unwrap().ino();
+    let args = json!({"path": "log.txt", "old": "ours", "new": "edited"}).to_string();
+    let root = dir.path().to_path_buf();
+    let edit = tokio::spawn(async move { crate::run(&root, "replace_text", &args).await });
+    while path.metadata().unwrap().ino() == old {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    first.write_all(b"first\n").unwrap();
+    drop(first);
+    let second = std::thread::spawn(move || append(&path).write_all(b"second\n").unwrap());
+    // It waits for the edit, which nothing shows from outside.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    put(dir.path(), &[("undo", "")]);
+    let edited = edit.await.unwrap();
+    assert!(edited.shown.contains("was changed by another program"), "{}", edited.shown);
+    second.join().unwrap();
+    let text = std::fs::read_to_string(dir.path().join("log.txt")).unwrap();
+    assert_eq!(text, "ours\nfirst\nsecond\n");
 }
 
 #[tokio::test]

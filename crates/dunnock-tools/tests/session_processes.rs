@@ -210,40 +210,49 @@ async fn an_answer_comes_after_what_was_typed() {
     toolbox.close(&job(dir.path(), "shell", "{}").session).await;
 }
 
+/// A call in a sandbox of level A that nobody approved.
+async fn sandboxed(toolbox: &Toolbox, root: &Path, tool: &str, args: Value) -> Finished {
+    let quiet: DeltaSink = Arc::new(|_| {});
+    let job = job(root, tool, &args.to_string());
+    let job = dunnock_ports::ToolCall { isolation: dunnock_proto::Isolation::A, ..job };
+    toolbox.run(job, quiet, CancellationToken::default()).await.0
+}
+
 /// While a process runs, an edit tool may create a file that others act on, because the person was
-/// asked; the process may not.
+/// asked; the process may not, neither elsewhere nor beside that file at the same moment.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guard_of_a_process_accepts_edits_and_nothing_else() {
-    let (data, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let root = dir.path().canonicalize().unwrap();
-    let toolbox = Toolbox::new(Limits::default(), &launcher(), &[])
-        .boxed(dunnock_tools::layout(data.path(), &[]));
-    let sandboxed = async |tool: &str, args: Value| {
-        let quiet: DeltaSink = Arc::new(|_| {});
-        let job = job(&root, tool, &args.to_string());
-        let job = dunnock_ports::ToolCall { isolation: dunnock_proto::Isolation::A, ..job };
-        toolbox.run(job, quiet, CancellationToken::default()).await.0
-    };
-    let command = "(while ! test -f go; do sleep 0.1; done; mkdir .husky; echo x > .husky/pre-commit; \
-                   touch planted; sleep 600) >log 2>&1 &";
-    let started = sandboxed("shell", json!({ "command": command })).await;
-    assert!(started.left_process, "{}", started.shown);
     let path = ".github/workflows/ci.yml";
-    let edited = sandboxed("write_file", json!({"path": path, "content": "on: push\n"})).await;
-    assert_eq!(edited.outcome, Outcome::Done, "{}", edited.shown);
-    crate::put(&root, &[("go", "")]);
-    for _ in 0..600 {
-        if root.join("planted").exists() && !root.join(".husky").exists() {
-            break;
+    let later = "(while ! test -f go; do sleep 0.1; done; mkdir .husky; echo x > .husky/pre-commit; \
+                 touch planted; sleep 600) >log 2>&1 &";
+    let beside = "(while :; do mkdir -p .github/workflows; echo x > .github/workflows/planted.yml; touch \
+                  planted; done) >log 2>&1 &";
+    for command in [later, beside] {
+        let (data, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = dir.path().canonicalize().unwrap();
+        let toolbox = Toolbox::new(Limits::default(), &launcher(), &[])
+            .boxed(dunnock_tools::layout(data.path(), &[]));
+        let started = sandboxed(&toolbox, &root, "shell", json!({ "command": command })).await;
+        assert!(started.left_process, "{}", started.shown);
+        let args = json!({"path": path, "content": "on: push\n"});
+        let edited = sandboxed(&toolbox, &root, "write_file", args).await;
+        assert_eq!(edited.outcome, Outcome::Done, "{}", edited.shown);
+        crate::put(&root, &[("go", "")]);
+        for _ in 0..600 {
+            if root.join("planted").exists() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        // Several rounds of the guard, and that at the end.
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        toolbox.close(&job(&root, "shell", "{}").session).await;
+        assert!(root.join("planted").exists());
+        assert_eq!(std::fs::read_to_string(root.join(path)).unwrap_or_default(), "on: push\n");
+        for planted in [".husky", ".github/workflows/planted.yml"] {
+            assert!(!root.join(planted).exists(), "{planted} was accepted: {command}");
+        }
     }
-    // Several rounds of the guard, and that at the end.
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    toolbox.close(&job(&root, "shell", "{}").session).await;
-    let there = |name: &str| std::fs::read_to_string(root.join(name)).unwrap_or_default();
-    assert_eq!(there(path), "on: push\n");
-    assert!(root.join("planted").exists() && !root.join(".husky").exists());
 }
 
 /// A server of a call with more access cannot be reached by a call that nobody approved.

@@ -16,6 +16,7 @@ pub(crate) use config::is_tame;
 use crate::context::CallContext;
 use crate::root::Root;
 use crate::sandbox::GitUse;
+use dunnock_proto::Hash;
 use dunnock_sandbox::{GIT_ACTS_ON, Isolation, Layout, SandboxSpec, Survey};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use std::collections::{BTreeMap, BTreeSet};
@@ -164,7 +165,7 @@ impl Guard {
         before: Survey,
     ) -> Self {
         // A deleted session leaves no trace of its name.
-        let name = dunnock_proto::Hash::of(context.session.to_string().as_bytes());
+        let name = Hash::of(context.session.to_string().as_bytes());
         Self {
             of_git_folder: false,
             aside: spec.tmp.with_file_name("put-back"),
@@ -387,27 +388,32 @@ impl Guard {
         }
     }
 
-    /// The person has allowed this file to be as it is now.
-    pub(crate) fn accept(&mut self, path: &Path) {
+    /// The person has allowed this file to have this content. What stands beside it was not allowed:
+    /// the process may have put it there at the same moment.
+    pub(crate) fn accept(&mut self, path: &Path, content: Hash) {
         if self.of_git_folder {
             return;
         }
         let around = |known: &Path| path.starts_with(known) || known.starts_with(path);
+        let was_missing = self.missing.iter().any(|known| around(known));
         self.missing.retain(|known| !around(known));
-        let mut room = MOST;
-        let protected: Vec<PathBuf> = self.survey().named.into_iter().collect();
-        let protected: Vec<PathBuf> =
-            protected.iter().filter_map(|known| self.relative(known)).collect();
-        for known in protected.iter().filter(|known| path.starts_with(known)) {
-            let mut files = Files::new();
-            if self.keep(known, &mut files, &mut room).is_none() {
-                continue;
+        let named = self.survey().named;
+        let named: Vec<PathBuf> = named.iter().filter_map(|known| self.relative(known)).collect();
+        for known in named.into_iter().filter(|known| path.starts_with(known)) {
+            let mut now = Files::new();
+            let read = self.keep(&known, &mut now, &mut MOST.clone());
+            let file = now.remove(path).filter(|(bytes, _)| Hash::of(bytes) == content);
+            let (Some(()), Some(file)) = (read, file) else { continue };
+            let mut entries = self.names.iter_mut().chain(&mut self.kept);
+            match entries.find(|(old, _)| *old == known) {
+                Some((_, files)) => drop(files.insert(path.to_path_buf(), file)),
+                // What was there before, and is in no list, is protected by the kernel.
+                None if was_missing => {
+                    self.before.named.insert(self.root.path().join(&known));
+                    self.names.push((known, Files::from([(path.to_path_buf(), file)])));
+                }
+                None => {}
             }
-            for list in [&mut self.names, &mut self.kept] {
-                list.retain(|(old, _)| old != known);
-            }
-            self.names.push((known.clone(), files));
-            self.before.named.insert(self.root.path().join(known));
         }
     }
 

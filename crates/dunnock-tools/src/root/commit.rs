@@ -44,6 +44,8 @@ struct Move<'a> {
     op: FileOp,
     /// Whether the swap was tried: the file beside it may be the old one.
     turned: Cell<bool>,
+    /// The old file, once it was taken out of its place.
+    old: Cell<Option<File>>,
 }
 
 impl Root {
@@ -152,6 +154,7 @@ impl Root {
                 file: None,
                 op: op_of(change),
                 turned: Cell::new(false),
+                old: Cell::default(),
             };
             let Some(after) = &change.after else {
                 moves.push(one);
@@ -209,6 +212,8 @@ impl Root {
                 .try_for_each(|one| one.place.sync())
                 .map_err(|e| PathError::Io("disk sync".into(), e));
         }
+        // A program that found an old file by its name may open it only now.
+        let done = done.and_then(|()| moves.iter().try_for_each(check_old));
         match done.and_then(|()| journal.done(many).map_err(page)) {
             Ok(()) => {
                 failpoint::hit("edit.done", "");
@@ -265,12 +270,24 @@ fn op(one: &Move<'_>) -> Result<(), PathError> {
             swapped => swapped.map_err(fail)?,
         },
     }
-    let file = one.place.read(part).map_err(fail)?;
+    one.old.set(Some(one.place.read(part).map_err(fail)?));
+    check_old(one)
+}
+
+/// Fails if another program has written to the old file, or is about to.
+fn check_old(one: &Move<'_>) -> Result<(), PathError> {
+    let path = &one.change.path;
+    let (Some(mut file), Some(before)) = (one.old.take(), &one.change.before) else {
+        return Ok(());
+    };
+    let fail = |error| place_error(path, error);
+    file.rewind().map_err(fail)?;
     // First make sure that nobody writes to it any more, then compare it.
-    match !Place::is_written(&file) && same(file, before).map_err(fail)? {
-        true => Ok(()),
-        false => Err(PathError::Changed(path.shown())),
+    if Place::is_written(&file) || !same(&file, before).map_err(fail)? {
+        return Err(PathError::Changed(path.shown()));
     }
+    one.old.set(Some(file));
+    Ok(())
 }
 
 /// Where two files cannot be swapped: a copy of the old one stays beside the new one. Between the
@@ -283,20 +300,25 @@ fn over(one: &Move<'_>, before: &Contents) -> Result<(), PathError> {
         before.mode.map_or(Rights::New { runs: false }, |mode| Rights::Like(mode, one.name));
     one.place.new_file(&copy, &before.bytes, rights).map_err(fail)?;
     let now = one.place.read(one.name).map_err(fail)?;
-    if Place::is_written(&now) || !same(now, before).map_err(fail)? {
+    if Place::is_written(&now) || !same(&now, before).map_err(fail)? {
         return Err(PathError::Changed(path.shown()));
     }
     one.place.rename(one.part.as_ref(), one.name, true).map_err(fail)
 }
 
-fn same(file: File, before: &Contents) -> io::Result<bool> {
+/// The mode of a file, on systems that have modes.
+fn mode_of(file: &File) -> Option<u32> {
     #[cfg(unix)]
-    if before.mode.is_some_and(|mode| {
-        let now = file
-            .metadata()
-            .map(|about| std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o7777);
-        now.is_ok_and(|now| now != mode)
-    }) {
+    return Some(
+        std::os::unix::fs::PermissionsExt::mode(&file.metadata().ok()?.permissions()) & 0o7777,
+    );
+    #[cfg(not(unix))]
+    return file.metadata().ok().and(None);
+}
+
+fn same(file: &File, before: &Contents) -> io::Result<bool> {
+    let now = mode_of(file);
+    if now.is_some() && before.mode.is_some() && now != before.mode {
         return Ok(false);
     }
     let mut bytes = Vec::with_capacity(before.bytes.len());
@@ -319,6 +341,49 @@ impl Ours {
         let same = |hash: Hash| read().is_ok_and(|bytes| Hash::of(&bytes) == hash);
         place.number(name) == Some(self.number) && self.hash.is_none_or(same)
     }
+}
+
+/// How often the undoing of an edit gives in to a process that waits for the new file.
+const MOST_TURNS: usize = 3;
+
+/// Puts the old file, which is now called `part`, back in the place of our new one. Returns whether
+/// it could.
+fn swap_back(place: &Place, name: &OsStr, part: &OsStr, new: &Ours, file: Option<&File>) -> bool {
+    for turn in 0..=MOST_TURNS {
+        if place.swap(part, name).is_err() {
+            return false;
+        }
+        // In between, another program may have put something newer there: swap that back.
+        let newer = place.number(part).is_some_and(|number| number != new.number);
+        if newer {
+            let _ = place.swap(part, name);
+        }
+        // A process that waits to open our file, which is about to lose its name, must see the
+        // restored content instead.
+        let Some(ours) = file else { break };
+        let Ok(before) = restore_content(place, name, ours) else { break };
+        if newer || turn == MOST_TURNS || !Place::is_awaited_by_writer(ours) {
+            break;
+        }
+        // What it writes to our file must not be lost with it: our file, which has the content of
+        // the old one now, keeps the name, unless others use the old one.
+        let same = |old: File| Ok(!Place::is_written(&old) && same(&old, &before)?);
+        if place.swap(part, name).is_err() || place.read(part).and_then(same).unwrap_or(false) {
+            break;
+        }
+    }
+    true
+}
+
+/// Gives our new file the content of the file at `name`.
+fn restore_content(place: &Place, name: &OsStr, mut ours: &File) -> io::Result<Contents> {
+    let mut old = place.read(name)?;
+    let mut bytes = Vec::new();
+    old.read_to_end(&mut bytes)?;
+    ours.set_len(0)?;
+    ours.rewind()?;
+    ours.write_all(&bytes)?;
+    Ok(Contents { bytes, mode: mode_of(ours) })
 }
 
 impl FileOp {
@@ -364,26 +429,11 @@ impl FileOp {
                         return false;
                     }
                     place.remove(copy.as_ref());
-                } else if place.number(part).is_some() && new.is(place, name, file) {
-                    if place.swap(part, name).is_err() {
-                        return false;
-                    }
-                    // In between, another program may have put something newer there: swap that
-                    // back.
-                    if place.number(part).is_some_and(|number| number != new.number) {
-                        let _ = place.swap(part, name);
-                    }
-                    // A process that waits to open our file, which no longer has a name, must see
-                    // the restored content instead.
-                    if let Some(mut ours) = file {
-                        let _ = place.read(name).and_then(|mut old| {
-                            let mut bytes = Vec::new();
-                            old.read_to_end(&mut bytes)?;
-                            ours.set_len(0)?;
-                            ours.rewind()?;
-                            ours.write_all(&bytes)
-                        });
-                    }
+                } else if place.number(part).is_some()
+                    && new.is(place, name, file)
+                    && !swap_back(place, name, part, new, file)
+                {
+                    return false;
                 }
                 place.remove(part);
                 true

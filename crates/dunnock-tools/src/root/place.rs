@@ -230,6 +230,10 @@ mod by_descriptor {
         pub(in super::super) fn keep_waiting(file: &File) {
             let _ = dunnock_sandbox::keep_waiting(file);
         }
+        /// Whether a process waits to write to this new file.
+        pub(in super::super) fn is_awaited_by_writer(file: &File) -> bool {
+            dunnock_sandbox::is_awaited_by_writer(file)
+        }
     }
 }
 
@@ -339,5 +343,8 @@ mod by_name {
             false
         }
         pub(in super::super) fn keep_waiting(_: &File) {}
+        pub(in super::super) fn is_awaited_by_writer(_: &File) -> bool {
+            false
+        }
     }
 }

@@ -202,7 +202,7 @@ impl Tool for ProcessRead {
     const CLASS: Class = Class::Read;
     const RECOVERY: Recovery = Recovery::Repeat;
     const POLLS: bool = true;
-    const VIEW: ToolView = ToolView::new("read process", &[PROCESS.or("")]);
+    const VIEW: ToolView = ToolView::new("read process", &[PROCESS.or("all")]);
     const EXAMPLES: &'static [Example] = &[NONE];
 
     async fn run(self, context: ToolContext) -> ToolOutput {

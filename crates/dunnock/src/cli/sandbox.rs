@@ -274,7 +274,7 @@ pub(crate) async fn quietly(
     workspace: &std::path::Path,
     words: Vec<String>,
 ) -> anyhow::Result<()> {
-    use dunnock_sandbox::{Bounds, LAUNCH, Launcher, Opened, Run};
+    use dunnock_sandbox::{LAUNCH, Launcher, Opened, Run};
     let isolation = isolation(settings, data, None)?;
     let (spec, more) =
         sandbox_settings::layout(settings, data).spec(isolation, workspace, Opened::default())?;
@@ -289,15 +289,7 @@ pub(crate) async fn quietly(
     };
     let fds = vec![null()?, null()?, null()?];
     let folder = workspace.display().to_string();
-    let run = Run {
-        words,
-        folder,
-        env,
-        terminal: false,
-        bounds: Bounds::default(),
-        lasting: false,
-        spec: Some(spec),
-    };
+    let run = Run { words, folder, env, spec: Some(spec), ..Run::default() };
     launcher.start(run, fds)?.ended().await;
     Ok(())
 }
@@ -311,7 +303,7 @@ async fn try_it(
     words: Vec<String>,
 ) -> anyhow::Result<ExitCode> {
     use anyhow::Context as _;
-    use dunnock_sandbox::{Bounds, Ended, LAUNCH, Launcher, Opened, Run};
+    use dunnock_sandbox::{Ended, LAUNCH, Launcher, Opened, Run};
     use std::os::fd::AsFd as _;
     let workspace = paths::workspace(None)?;
     let data = paths::data_dir(settings)?;
@@ -334,15 +326,7 @@ async fn try_it(
         std::io::stdout().as_fd().try_clone_to_owned()?,
         std::io::stderr().as_fd().try_clone_to_owned()?,
     ];
-    let run = Run {
-        words,
-        folder,
-        env,
-        terminal: false,
-        bounds: Bounds::default(),
-        lasting: false,
-        spec: Some(spec),
-    };
+    let run = Run { words, folder, env, spec: Some(spec), ..Run::default() };
     let mut running = launcher.start(run, fds)?;
     match running.ended().await {
         Ended::Exited { code, signal, .. } | Ended::Continues { code, signal } => {
