@@ -10,6 +10,8 @@ export interface Access {
   login?: boolean;
   /** The machine's network. */
   network: boolean;
+  /** Files outside the workspace, for a tool that runs no command. */
+  outside?: boolean;
   /** Files in the workspace that other programs run or follow. */
   protected: boolean;
   /** The whole repository, if the workspace is only a folder of it. */
@@ -387,6 +389,8 @@ export interface Config {
   deny: (Rule)[];
   /** How hard the model is asked to think; if `null`, the default of this release. */
   effort: Effort | null;
+  /** Which files edit and read tools reach. */
+  file_access: FileAccess;
   /** Tokens to reserve for an answer. */
   max_output: number;
   /** The maximum number of model requests for one prompt. */
@@ -455,6 +459,8 @@ export interface ConfigPatch {
   deny: (Rule)[];
   /** How hard the model is asked to think; if `null`, the default of this release. */
   effort: Effort | null;
+  /** Which files edit and read tools reach. */
+  file_access: FileAccess;
   /** Tokens to reserve for an answer. */
   max_output: number;
   /** The maximum number of model requests for one prompt. */
@@ -592,6 +598,9 @@ export interface Ended {
 
 /** Why a request failed. */
 export type Failure = "interrupted" | "overflow" | "rejected" | "transport";
+
+/** Which files edit and read tools reach. */
+export type FileAccess = "workspace" | "machine";
 
 /** A call ended; this is what the model is sent about it. */
 export interface Finished {
@@ -871,6 +880,8 @@ export interface Preamble {
   model: string;
   /** Which subset of tools and prompts is used. */
   profile: string;
+  /** File tools reached files outside the workspace when it was rendered. */
+  reaches_machine?: boolean;
   /** Why it was rendered anew. */
   reason: string;
   /** What it was made of, so that a change in any of it can be detected. */
@@ -982,7 +993,7 @@ export type Reason = "requests_network" | {
     /** The git command. */
     command: string;
   };
-} | "git_unprotected" | "deletes_folder" | "names_secret" | {
+} | "git_unprotected" | "deletes_folder" | "names_secret" | "reads_outside" | "changes_outside" | {
   acts_on_machine: {
     /** The program. */
     program: string;

@@ -179,6 +179,7 @@ pub fn preamble_inputs(
             root: workspace.into(),
             git: root.ancestors().any(|dir| dir.join(".git").exists()),
             sandbox: Vec::new(),
+            machine: config.reaches_machine(),
         },
         instructions: instructions::find(root),
         offers,

@@ -515,7 +515,8 @@ impl State {
                 wanted.window.zip(preamble.window).is_none_or(|(wanted, known)| wanted == known);
             let effort = wanted.effort.zip(preamble.effort).is_none_or(|(a, b)| a == b.wanted);
             let level = preamble.level.is_none_or(|level| level == self.level());
-            let settings = profile && effort && window && level;
+            let files = preamble.reaches_machine == wanted.reaches_machine();
+            let settings = profile && effort && window && level && files;
             preamble.model == wanted.model && settings && !self.renew
         })
     }

@@ -122,3 +122,65 @@ fn what_the_model_saw_is_part_of_the_session() {
     assert_eq!(s.seen.get("a"), Some(&Hash::of(b"2")));
     assert_eq!(s.seen.get("b"), Some(&Hash::of(b"1")));
 }
+
+/// Files outside the workspace: who opened them, and what is asked.
+#[test]
+fn an_edit_outside_the_workspace_is_asked_about() {
+    use dunnock_core::policy::{Policy, Verdict};
+    let machine = |mode, sandbox, file_access| State {
+        workspace: Some("/w/x".into()),
+        config: Arc::new(Config { mode, sandbox, file_access, ..Config::default() }),
+        ..State::default()
+    };
+    let edit =
+        |path: &str| call("write_file", Class::Edit, &format!("{{\"path\":{}}}", json(path)));
+    let view = |path: &str| call("view_file", Class::Read, &format!("{{\"path\":{}}}", json(path)));
+    let patch = |path: &str| {
+        let text = format!(
+            "*** Begin Patch\n*** Add File: in.txt\n+a\n*** Add File: {path}\n+a\n*** End Patch"
+        );
+        call("apply_patch", Class::Edit, &format!("{{\"patch\":{}}}", json(&text)))
+    };
+    let moved = call("move_file", Class::Edit, r#"{"path":"a","to":"/etc/a"}"#);
+    let verdict = |s: &State, call: &Call| match Policy::default().judge(s, call) {
+        Verdict::Allow { access, .. } => ("allow", access.outside),
+        Verdict::Ask(asked) => {
+            assert!(asked.rule.is_none() || !asked.access.outside, "no rule covers it");
+            ("ask", asked.access.outside)
+        }
+        Verdict::Deny(_) => ("deny", false),
+    };
+    let (off, all) = (Sandbox::Off, FileAccess::Machine);
+    for (mode, edits) in [
+        (Mode::Read, ("deny", false)),
+        (Mode::Ask, ("ask", true)),
+        (Mode::Edits, ("ask", true)),
+        (Mode::Auto, ("ask", true)),
+        (Mode::All, ("allow", true)),
+    ] {
+        let s = machine(mode, off, all);
+        for call in
+            [edit("/etc/a"), edit(" /etc//a"), edit("/w/xy/a"), patch("/etc/a"), moved.clone()]
+        {
+            assert_eq!(verdict(&s, &call), edits, "{mode:?} {}", call.args());
+        }
+        let reads = if mode == Mode::All { "allow" } else { "ask" };
+        assert_eq!(verdict(&s, &view("/home/u/.ssh/id_rsa")), (reads, true), "{mode:?}");
+        assert_eq!(verdict(&s, &view("/usr/include/stdio.h")), ("allow", true), "{mode:?}");
+        assert!(!verdict(&s, &edit("/w/x/a")).1 && !verdict(&s, &edit("a")).1, "{mode:?}");
+    }
+    // A session-wide yes to the tool does not cover it.
+    let mut granted = machine(Mode::Ask, off, all);
+    granted.grants =
+        vec![Rule { tool: "write_file".into(), words: vec![], access: Access::NOTHING }].into();
+    assert_eq!(verdict(&granted, &edit("a")), ("allow", false));
+    assert_eq!(verdict(&granted, &edit("/etc/a")), ("ask", true));
+    // With a sandbox, or where nobody opened it, nothing is asked for, and the tool refuses.
+    for s in [
+        machine(Mode::All, Sandbox::Auto, all),
+        machine(Mode::All, Sandbox::Require(Isolation::D), all),
+        machine(Mode::All, off, FileAccess::Workspace),
+    ] {
+        assert!(!verdict(&s, &edit("/etc/a")).1 && !verdict(&s, &view("/etc/a")).1);
+    }
+}

@@ -76,6 +76,7 @@ pub fn preamble(model: &str, salt: u64) -> Preamble {
         sources: Vec::new(),
         via_bridge: model == "m/hand",
         level: None,
+        reaches_machine: false,
     }
 }
 
@@ -138,6 +139,7 @@ pub fn config(r: &mut Rng) -> Config {
         token_bytes: 4,
         baseline: r.chance(50),
         checkpoints: r.chance(60),
+        file_access: FileAccess::Workspace,
         sandbox: *r.pick(&[Sandbox::Auto, Sandbox::Auto, Sandbox::Off]).unwrap(),
         deny: if r.chance(20) { vec![rule(r)] } else { Vec::new() },
         allow: if r.chance(20) { vec![rule(r)] } else { Vec::new() },

@@ -94,7 +94,7 @@ fn always_is_for_calls_of_its_shape_only() {
          < shell: make all x | shell: make $X | shell: make clean
            answered
            allowed 2.0 Grant(Rule { tool: \"shell\", words: [\"make\", \"all\"], access: Access { \
-         network: false, secrets: false, protected: false, git_config: false, repository: false, login: false, unsandboxed: false } })
+         network: false, secrets: false, protected: false, git_config: false, repository: false, login: false, outside: false, unsandboxed: false } })
            asked q2 shell make $X / why: commands need approval in mode \"edits\"
            asked q3 shell make clean / why: commands need approval in mode \"edits\"
            started 2.0",

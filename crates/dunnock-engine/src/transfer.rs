@@ -7,8 +7,8 @@ use crate::ports::Ports;
 use dunnock_core::{DecideContext, Input, Phase, Stage, State, decide};
 use dunnock_ports::{Appended, Batch, Blob, StoreError};
 use dunnock_proto::{
-    Cause, Command, CommandRequest, ConfigPatch, Event, InputId, Mode, Moved, Noticed, Planner,
-    Record, SessionId, StepRules,
+    Cause, Command, CommandRequest, ConfigPatch, Event, FileAccess, InputId, Mode, Moved, Noticed,
+    Planner, Record, Sandbox, SessionId, StepRules,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -132,6 +132,8 @@ fn disarming(s: &State) -> Vec<Command> {
         verify: Some(Vec::new()),
         planner,
         bridge,
+        sandbox: Some(Sandbox::Auto),
+        file_access: Some(FileAccess::Workspace),
         ..ConfigPatch::default()
     };
     if s.config.with(&set) != *s.config {

@@ -431,6 +431,7 @@ impl ModelClient {
             sources,
             via_bridge: false,
             level: None,
+            reaches_machine: config.reaches_machine(),
         };
         Ok((preamble, blob))
     }
@@ -476,6 +477,7 @@ impl ModelClient {
             sources,
             via_bridge: true,
             level: None,
+            reaches_machine: config.reaches_machine(),
         };
         Ok((preamble, blob))
     }

@@ -33,6 +33,8 @@ pub struct Environment {
     pub git: bool,
     /// What the sandbox lets commands do, a line each.
     pub sandbox: Vec<String>,
+    /// Whether file tools reach the whole machine.
+    pub machine: bool,
 }
 
 /// The inputs from which a preamble is rendered.
@@ -151,7 +153,7 @@ impl Prompts {
             .collect();
         let environment = context! {
             os => at.os.as_str(), shell => at.shell.as_str(), root => at.root.as_str(), git => at.git,
-            sandbox => at.sandbox.clone(),
+            sandbox => at.sandbox.clone(), machine => at.machine,
         };
         let tool = |offer: &ToolSpec| {
             let schema = serde_json::from_str(&offer.schema).unwrap_or_default();

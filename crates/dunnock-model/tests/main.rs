@@ -80,6 +80,7 @@ fn client_with(provider: Provider, tools: Vec<String>) -> ModelClient {
                 root: workspace.into(),
                 git: true,
                 sandbox: Vec::new(),
+                machine: false,
             },
             instructions: vec![("AGENTS.md".into(), "be {{ kind }}".into())],
             offers: tools.iter().map(spec).collect(),

@@ -36,9 +36,9 @@ pub use picture::{MOST_PICTURE_BYTES, MOST_PICTURE_SIDE, picture_kind, picture_s
 pub use question::{Approval, CallPreview, QuestionKind, QuestionView, Reason, RequestKind};
 pub use record::{Body, Cause, Decoded, Envelope, Need, Record, seal, verify_chain};
 pub use settings::{
-    Access, BRIDGE_MODEL, Bridge, Budget, Class, Config, ConfigPatch, Deadline, Effort, Isolation,
-    Mode, Planner, Preamble, PreambleEffort, Price, Recovery, Role, Rule, Sandbox, Source,
-    StepRules, Tool,
+    Access, BRIDGE_MODEL, Bridge, Budget, Class, Config, ConfigPatch, Deadline, Effort, FileAccess,
+    Isolation, Mode, Planner, Preamble, PreambleEffort, Price, Recovery, Role, Rule, Sandbox,
+    Source, StepRules, Tool,
 };
 pub use text::count;
 pub use tool_view::{Change, Form, Piece, ToolView};

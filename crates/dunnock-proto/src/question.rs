@@ -155,6 +155,10 @@ pub enum Reason {
     DeletesFolder,
     /// It names a file that usually holds secrets.
     NamesSecret,
+    /// It reads files outside the workspace.
+    ReadsOutside,
+    /// It changes a file outside the workspace.
+    ChangesOutside,
     /// The program acts on the machine, not only on this folder.
     ActsOnMachine {
         /// The program.
@@ -437,6 +441,10 @@ impl Reason {
             }
             Self::DeletesFolder => "it deletes the whole folder or its git history".into(),
             Self::NamesSecret => "it names a file that usually holds secrets".into(),
+            Self::ReadsOutside => "it reads files outside this folder".into(),
+            Self::ChangesOutside => {
+                "it changes a file outside this folder, which an undo does not restore".into()
+            }
             Self::ActsOnMachine { program } => {
                 format!("{program} acts on this machine, not only on this folder")
             }

@@ -104,6 +104,17 @@ pub enum Sandbox {
     Require(Isolation),
 }
 
+/// Which files edit and read tools reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FileAccess {
+    /// Those of the workspace.
+    Workspace,
+    /// All that the person can reach, except Dunnock's own; only if the sandbox is turned off.
+    Machine,
+}
+
 /// What a call may do to the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -218,6 +229,9 @@ pub struct Preamble {
     /// How commands are isolated, as it describes that. Sessions of older releases do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Isolation>,
+    /// File tools reached files outside the workspace when it was rendered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reaches_machine: bool,
 }
 
 /// A session that plans, acts on the plan and checks the results, until the checks pass.
@@ -333,6 +347,9 @@ pub struct Access {
     /// The person's own login for the program that runs.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub login: bool,
+    /// Files outside the workspace, for a tool that runs no command.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub outside: bool,
     /// The whole machine: no sandbox at all.
     pub unsandboxed: bool,
 }
@@ -346,6 +363,7 @@ impl Access {
         git_config: false,
         repository: false,
         login: false,
+        outside: false,
         unsandboxed: false,
     };
 
@@ -365,6 +383,7 @@ impl Access {
             git_config: self.git_config || more.git_config,
             repository: self.repository || more.repository,
             login: self.login || more.login,
+            outside: self.outside || more.outside,
             unsandboxed: self.unsandboxed || more.unsandboxed,
         }
     }
@@ -389,6 +408,7 @@ impl Access {
             (self.git_config && !self.protected, "write access to .git/config, not to hooks"),
             (self.repository, "write access to the whole repository, not only to this folder"),
             (self.login, "your own login for this program (details under \"effect\")"),
+            (self.outside, "access to files outside this folder"),
         ];
         all.into_iter().filter(|(on, _)| *on).map(|(_, words)| words)
     }
@@ -483,6 +503,14 @@ pub struct Price {
     /// For tokens sent that the server writes to its cache.
     #[serde(default)]
     pub written: u64,
+}
+
+impl Config {
+    /// Whether file tools reach files outside the workspace.
+    #[must_use]
+    pub fn reaches_machine(&self) -> bool {
+        self.file_access == FileAccess::Machine && self.sandbox == Sandbox::Off
+    }
 }
 
 impl Price {
@@ -625,6 +653,8 @@ config! {
     checkpoints: bool = false;
     /// How well commands must be isolated.
     sandbox: Sandbox = Sandbox::Auto;
+    /// Which files edit and read tools reach.
+    file_access: FileAccess = FileAccess::Workspace;
     /// Rules for calls that are always denied, whatever else allows them.
     deny: Vec<Rule> = Vec::new();
     /// Rules for calls that are always allowed, saved by the person earlier.

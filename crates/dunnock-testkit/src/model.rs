@@ -185,6 +185,7 @@ impl Model for ScriptedModel {
                 sources: Vec::new(),
                 via_bridge: false,
                 level: None,
+                reaches_machine: config.reaches_machine(),
             };
             Ok((preamble, blob))
         })

@@ -40,8 +40,8 @@ impl<E: ToString> From<E> for Refusal {
 
 /// Reads a file to edit, if it is still what the model saw.
 pub(crate) fn open(context: &ToolContext, path: &str) -> Result<(RepoPath, Contents), Refusal> {
-    let path = RepoPath::parse(&context.root, path)?;
-    let contents = context.root.read(&path)?;
+    let path = RepoPath::parse(&context.files, path)?;
+    let contents = context.files.read(&path)?;
     fresh(context, &path, &contents, None)?;
     Ok((path, contents))
 }
@@ -53,8 +53,8 @@ pub(crate) fn open_at(
     path: &str,
     old: &[&str],
 ) -> Result<(RepoPath, Contents, Text), Refusal> {
-    let path = RepoPath::parse(&context.root, path)?;
-    let contents = context.root.read(&path)?;
+    let path = RepoPath::parse(&context.files, path)?;
+    let contents = context.files.read(&path)?;
     let text =
         Text::decode(&contents.bytes).map_err(|error| format!("{} {error}", path.shown()))?;
     fresh(context, &path, &contents, Some((&text, old)))?;
@@ -93,8 +93,11 @@ where
     let work = move || -> Result<(ToolOutput, Vec<String>), Refusal> {
         let PlannedEdit { message, changes } = think(&inner)?;
         refuse_repositories(&inner, &changes)?;
-        inner.root.commit(&changes, &inner.limits.journals)?;
+        inner.files.commit(&changes, &inner.limits.journals)?;
         let mut said = ToolOutput::from(Ok::<_, String>(message));
+        if inner.files.is_machine() {
+            said.text.push_str("\n(outside the workspace: an undo does not restore it)");
+        }
         let diff = diff(&changes);
         for broken in changes.iter().filter_map(broken) {
             let _ = write!(said.text, "\nwarning: {broken}");
@@ -119,7 +122,7 @@ where
 /// Refuses to make a folder a repository, to change what git acts on in one, and to write files
 /// that the configuration of git names: git would run them for the user.
 fn refuse_repositories(context: &ToolContext, changes: &[FileChange]) -> Result<(), Refusal> {
-    let root = context.root.path();
+    let root = context.files.path();
     let new = || changes.iter().filter(|change| change.after.is_some());
     for FileChange { path, .. } in new() {
         let full = root.join(path.shown());
@@ -146,6 +149,7 @@ fn refuse_repositories(context: &ToolContext, changes: &[FileChange]) -> Result<
         }
         #[cfg(target_os = "linux")]
         if let Some(layout) = &context.layout
+            && !context.files.is_machine()
             && layout.is_named_by_git(root, &full)
             && !is_protected(&path.shown())
         {

@@ -189,8 +189,16 @@ impl CallSandbox {
             |error: &dyn std::fmt::Display| format!("the sandbox could not be created: {error}");
         let layout =
             context.layout.as_ref().ok_or_else(|| fail(&"no sandbox layout was configured"))?;
-        let Access { network, secrets, protected, git_config, repository, login, unsandboxed: _ } =
-            context.access;
+        let Access {
+            network,
+            secrets,
+            protected,
+            git_config,
+            repository,
+            login,
+            outside: _,
+            unsandboxed: _,
+        } = context.access;
         let checkout = git.checkout;
         let opened = Opened { network, secrets, protected, git_config, checkout, repository };
         let workspace = context.root.path();

@@ -3,6 +3,7 @@
 use crate::context::CallContext;
 pub(crate) use crate::output::{ToolOutput, ToolStatus};
 use crate::processes::Processes;
+use crate::root::Root;
 use dunnock_ports::{Store, ToolSpec};
 use dunnock_proto::{Class, Hash, Recovery, Role, Tool as Known, ToolView};
 use schemars::generate::SchemaSettings;
@@ -16,6 +17,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) struct ToolContext {
     pub(crate) call_context: CallContext,
+    /// The files that it reads and edits: those of the workspace, or those outside it.
+    pub(crate) files: Arc<Root>,
     /// Holds the outputs of earlier calls.
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) processes: Arc<Processes>,

@@ -144,8 +144,25 @@ impl Toolbox {
                 Err(error) => Err::<String, _>(error).into(),
             };
         }
+        // What may run unasked was decided by the class that the log gives the tool: in the log of a
+        // stranger, that may be wrong.
+        if tools::class(tool).is_some_and(|class| class != job.call.class) {
+            let text = format!(
+                "this session describes the tool {tool} otherwise than this release does; start a \
+                 new session"
+            );
+            return Err::<String, _>(text).into();
+        }
+        let files = match self.files(job, &call_context.root) {
+            Ok(files) => files,
+            Err(error) => {
+                let text = format!("files outside the workspace cannot be reached: {error}");
+                return Err::<String, _>(text).into();
+            }
+        };
         let context = ToolContext {
             call_context,
+            files,
             store: self.store.clone(),
             processes: self.processes.clone(),
             seen: job.seen.clone(),
@@ -162,6 +179,20 @@ impl Toolbox {
         }
         drop(guards);
         said.unwrap_or_else(|| Err::<String, _>(format!("there is no tool {tool}")).into())
+    }
+}
+
+impl Toolbox {
+    /// The files that a tool reads and edits.
+    fn files(&self, job: &ToolCall, workspace: &Arc<Root>) -> std::io::Result<Arc<Root>> {
+        if !job.call.access.outside {
+            return Ok(workspace.clone());
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(layout) = self.layout.as_deref().filter(|_| job.isolation == Isolation::D) {
+            return workspace.machine(&layout.own).map(Arc::new);
+        }
+        Err(std::io::ErrorKind::Unsupported.into())
     }
 }
 

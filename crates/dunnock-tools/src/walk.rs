@@ -4,9 +4,11 @@
 //! Invariant: threads share the walk, and the results are sorted, so the same files always give the
 //! same answer. Links are listed, never followed.
 
+use crate::root::Root;
 use ignore::types::Types;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use std::path::Path;
+use std::sync::Arc;
 
 /// A walk that has not started yet.
 pub(crate) struct Walk<'a> {
@@ -16,19 +18,23 @@ pub(crate) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Walks a folder below the root, at most `depth` levels deep.
-    pub(crate) fn new(root: &'a Path, folder: &Path, depth: Option<usize>) -> Self {
+    pub(crate) fn new(root: &'a Arc<Root>, folder: &Path, depth: Option<usize>) -> Self {
         let mut builder = WalkBuilder::new(folder);
         // Ignore files in parent folders apply only inside a repository: a `*` in the home folder
         // is about other things.
         let repository = folder.ancestors().any(|f| f.join(".git").exists());
+        let all = root.clone();
         builder
             .parents(repository)
             .hidden(false)
             .follow_links(false)
             .require_git(false)
             .max_depth(depth)
-            .filter_entry(|e| !matches!(e.file_name().to_str(), Some(".git" | ".dunnock")));
-        Self { root, builder }
+            .filter_entry(move |e| {
+                !matches!(e.file_name().to_str(), Some(".git" | ".dunnock"))
+                    && !all.is_closed(e.path())
+            });
+        Self { root: root.shown_from(), builder }
     }
 
     /// Limits the walk to files of these types.

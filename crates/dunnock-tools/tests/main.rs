@@ -16,6 +16,8 @@ mod keep;
 mod keep_kills;
 mod keep_large;
 mod long_running;
+#[cfg(target_os = "linux")]
+mod machine_files;
 mod paths;
 #[cfg(target_os = "linux")]
 mod plantable;

@@ -234,9 +234,12 @@ async fn a_guard_of_a_process_accepts_edits_and_nothing_else() {
             .boxed(dunnock_tools::layout(data.path(), &[]));
         let started = sandboxed(&toolbox, &root, "shell", json!({ "command": command })).await;
         assert!(started.left_process, "{}", started.shown);
-        let args = json!({"path": path, "content": "on: push\n"});
-        let edited = sandboxed(&toolbox, &root, "write_file", args).await;
-        assert_eq!(edited.outcome, Outcome::Done, "{}", edited.shown);
+        let edits = [path, "AGENTS.md", "package/.vscode/settings.json"];
+        for path in edits {
+            let args = json!({"path": path, "content": "on: push\n"});
+            let edited = sandboxed(&toolbox, &root, "write_file", args).await;
+            assert_eq!(edited.outcome, Outcome::Done, "{}", edited.shown);
+        }
         crate::put(&root, &[("go", "")]);
         for _ in 0..600 {
             if root.join("planted").exists() {
@@ -248,7 +251,10 @@ async fn a_guard_of_a_process_accepts_edits_and_nothing_else() {
         tokio::time::sleep(Duration::from_secs(3)).await;
         toolbox.close(&job(&root, "shell", "{}").session).await;
         assert!(root.join("planted").exists());
-        assert_eq!(std::fs::read_to_string(root.join(path)).unwrap_or_default(), "on: push\n");
+        for path in edits {
+            let text = std::fs::read_to_string(root.join(path)).unwrap_or_default();
+            assert_eq!(text, "on: push\n", "{path}: {command}");
+        }
         for planted in [".husky", ".github/workflows/planted.yml"] {
             assert!(!root.join(planted).exists(), "{planted} was accepted: {command}");
         }

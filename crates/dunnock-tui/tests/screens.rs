@@ -61,6 +61,7 @@ fn thinking() -> Preamble {
         sources: Vec::new(),
         via_bridge: false,
         level: None,
+        reaches_machine: false,
     }
 }
 

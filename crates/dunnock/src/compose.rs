@@ -14,7 +14,7 @@ use dunnock_model::{
     BRIDGE_MODEL, KNOWN, KeySource, Known, ModelClient, Profiles, Prompts, Provider, Timeouts,
 };
 use dunnock_ports::{Store, ToolSpec};
-use dunnock_proto::{Config, ConfigPatch, Effort, Isolation, Mode, Sandbox};
+use dunnock_proto::{Config, ConfigPatch, Effort, FileAccess, Isolation, Mode, Sandbox};
 use dunnock_tools::{CheckpointStore, Limits, SandboxSupport, Toolbox};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -313,6 +313,7 @@ pub(crate) fn config(
         tool_set: settings.tool_set.value.map(|set| set.to_string()).unwrap_or_default(),
         mode: settings.approve.value,
         sandbox: settings.sandbox.value,
+        file_access: settings.file_access.value,
         attended,
         unattended: settings.unattended.value && !attended,
         second_look: settings.second_look.value,
@@ -358,6 +359,7 @@ pub(crate) fn patch(
         window: (whole.window.is_some() && whole.window != now.window).then_some(whole.window),
         mode: settings.approve.is_flag().then_some(whole.mode),
         sandbox: settings.sandbox.is_flag().then_some(whole.sandbox),
+        file_access: settings.file_access.is_flag().then_some(whole.file_access),
         max_steps: match attended {
             _ if settings.max_steps.is_flag() => Some(whole.max_steps),
             Some(true) => steps_without_deadline(now),
@@ -399,6 +401,15 @@ pub(crate) fn keepable(
              \"dunnock sandbox\" shows why, and how to reach a better level; --sandbox auto uses \
              the best available"
         );
+    }
+    if config.file_access == FileAccess::Machine && !config.reaches_machine() {
+        return Err(usage(
+            "file_access = \"machine\" works only without a sandbox: add --sandbox off, or keep the \
+             sandbox with --file-access workspace",
+        ));
+    }
+    if config.reaches_machine() && !cfg!(target_os = "linux") {
+        return Err(usage("file_access = \"machine\" works only on Linux"));
     }
     if (config.budget.micros.is_some() || day_budget.is_some()) && config.price.is_none() {
         let model = &config.model;

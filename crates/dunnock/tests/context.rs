@@ -340,7 +340,8 @@ async fn a_session_of_another_release_keeps_its_head_and_says_so() {
             .into_iter()
             .filter(|offer| offer.tool.name != "search_text")
             .collect();
-        let environment = Environment { os, shell, root, git: false, sandbox: Vec::new() };
+        let environment =
+            Environment { os, shell, root, git: false, sandbox: Vec::new(), machine: false };
         Ok(PreambleInputs { environment, instructions: Vec::new(), offers, memory: String::new() })
     };
     let provider = Provider::plain("script", Wire::Chat, &server.base_url());

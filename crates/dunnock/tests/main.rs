@@ -17,6 +17,8 @@ mod efforts;
 mod errors;
 mod fail_closed;
 mod figures;
+#[cfg(target_os = "linux")]
+mod file_access;
 mod forged;
 mod git_history;
 mod guides;

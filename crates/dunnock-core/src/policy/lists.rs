@@ -736,6 +736,21 @@ pub fn only_looks(line: &CommandLine) -> bool {
     !line.obscure && !line.commands.is_empty() && line.commands.iter().all(looks)
 }
 
+/// Whether an absolute path belongs to the system, so that anyone may read it.
+pub(super) fn is_of_system(path: &str) -> bool {
+    const KNOWN: [&str; 8] = [
+        "/usr/",
+        "/lib",
+        "/bin",
+        "/opt/",
+        "/proc/cpuinfo",
+        "/proc/meminfo",
+        "/dev/null",
+        "/etc/os-release",
+    ];
+    KNOWN.iter().any(|known| path.starts_with(known))
+}
+
 fn looks(command: &Simple) -> bool {
     let plain = command.sets.is_empty()
         && command.files.is_empty()
@@ -753,19 +768,7 @@ fn looks(command: &Simple) -> bool {
     });
     // Paths outside the folder and the system could be anything.
     let outside = any(&|w| {
-        let known = [
-            "/usr/",
-            "/lib",
-            "/bin",
-            "/opt/",
-            "/proc/cpuinfo",
-            "/proc/meminfo",
-            "/dev/null",
-            "/etc/os-release",
-        ];
-        w.contains("..")
-            || w.starts_with('~')
-            || (w.starts_with('/') && !known.iter().any(|k| w.starts_with(k)))
+        w.contains("..") || w.starts_with('~') || (w.starts_with('/') && !is_of_system(w))
     });
     plain
         && !secret

@@ -104,6 +104,14 @@ pub fn findings(s: &State, call: &Call) -> Findings {
             if is_secret(&path) {
                 found.reasons.push(Reason::NamesSecret);
             }
+            if s.config.reaches_machine() && is_outside(s, &path) {
+                found.access.outside = true;
+                if call.class == Class::Edit {
+                    found.reasons.push(Reason::ChangesOutside);
+                } else if !lists::is_of_system(&path) {
+                    found.reasons.push(Reason::ReadsOutside);
+                }
+            }
         }
         // Each reason once, however many files there are.
         let mut seen: Vec<Reason> = Vec::new();
@@ -131,6 +139,15 @@ pub fn plain_path(path: &str) -> String {
     let path = path.trim();
     let names: Vec<&str> = path.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
     format!("{}{}", if path.starts_with('/') { "/" } else { "" }, names.join("/"))
+}
+
+/// Whether a path, as tools read it, leads out of the workspace.
+fn is_outside(s: &State, path: &str) -> bool {
+    let workspace = s.workspace.as_deref().unwrap_or_default();
+    let inside = path
+        .strip_prefix(workspace)
+        .is_some_and(|rest| !workspace.is_empty() && (rest.is_empty() || rest.starts_with('/')));
+    path.starts_with('/') && !inside
 }
 
 /// The maximum number of calls in one answer.

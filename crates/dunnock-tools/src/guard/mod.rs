@@ -394,9 +394,7 @@ impl Guard {
         if self.of_git_folder {
             return;
         }
-        let around = |known: &Path| path.starts_with(known) || known.starts_with(path);
-        let was_missing = self.missing.iter().any(|known| around(known));
-        self.missing.retain(|known| !around(known));
+        self.missing.retain(|known| !path.starts_with(known) && !known.starts_with(path));
         let named = self.survey().named;
         let named: Vec<PathBuf> = named.iter().filter_map(|known| self.relative(known)).collect();
         for known in named.into_iter().filter(|known| path.starts_with(known)) {
@@ -408,8 +406,7 @@ impl Guard {
             match entries.find(|(old, _)| *old == known) {
                 Some((_, files)) => drop(files.insert(path.to_path_buf(), file)),
                 // What was there before, and is in no list, is protected by the kernel.
-                None if was_missing => {
-                    self.before.named.insert(self.root.path().join(&known));
+                None if self.before.named.insert(self.root.path().join(&known)) => {
                     self.names.push((known, Files::from([(path.to_path_buf(), file)])));
                 }
                 None => {}

@@ -44,6 +44,8 @@ struct Move<'a> {
     op: FileOp,
     /// Whether the swap was tried: the file beside it may be the old one.
     turned: Cell<bool>,
+    /// Whether processes that open the new file wait for us.
+    held: Cell<bool>,
     /// The old file, once it was taken out of its place.
     old: Cell<Option<File>>,
 }
@@ -58,22 +60,30 @@ impl Root {
     pub fn commit(&self, changes: &[FileChange], journals: &Path) -> Result<(), PathError> {
         for FileChange { path, .. } in changes {
             path.editable()?;
-            if self.is_denied(&path.0) {
-                return Err(PathError::Denied(path.shown()));
+            if self.is_denied(&path.path) {
+                let shown = path.shown();
+                return Err(if self.is_machine() {
+                    PathError::Closed(shown)
+                } else {
+                    PathError::Denied(shown)
+                });
             }
         }
         let parts: Vec<String> = changes.iter().map(|_| part_name()).collect();
+        let base = self.journal_base(changes)?;
         let named = changes.iter().zip(&parts).map(|(change, part)| {
-            (change.path.0.clone(), part.clone(), Ours::default(), op_of(change))
+            (below(&base, &change.path.path), part.clone(), Ours::default(), op_of(change))
         });
         let folders = self.missing_folders(changes);
+        let folders: Vec<PathBuf> = folders.iter().map(|folder| below(&base, folder)).collect();
         let page = |error| PathError::Io("the journal of this edit".into(), error);
-        let mut journal = Journal::begin(journals, self.path(), named, &folders).map_err(page)?;
+        let mut journal =
+            Journal::begin(journals, &self.path().join(&base), named, &folders).map_err(page)?;
         let mut made: Vec<PathBuf> = Vec::new();
         let mut moves: Vec<Move<'_>> = Vec::new();
         let done = self
             .prepare(changes, parts, &mut made, &mut moves)
-            .and_then(|()| self.carry_out(&moves, &made, &mut journal));
+            .and_then(|()| self.carry_out(&moves, &made, &base, &mut journal));
         if matches!(done, Err(PathError::Stuck(..))) {
             return done; // the page stays: the next process tries again
         }
@@ -85,6 +95,24 @@ impl Root {
         }
         journal.close();
         done
+    }
+
+    /// The folder, relative to this one, by which a journal finds these files again. Outside the
+    /// workspace, it is as deep as possible: it must be missing when its disk is.
+    fn journal_base(&self, changes: &[FileChange]) -> Result<PathBuf, PathError> {
+        let mut parents = changes.iter().map(|change| change.path.parent());
+        let Some(first) = parents.next().filter(|_| self.is_machine()) else {
+            return Ok(PathBuf::new());
+        };
+        let fits = |base: &&Path| {
+            changes.iter().all(|change| change.path.parent().starts_with(base))
+                && self.path().join(base).is_dir()
+        };
+        let base = first.ancestors().find(fits).unwrap_or(Path::new(""));
+        match base.as_os_str().is_empty() && changes.len() > 1 {
+            true => Err(PathError::Apart),
+            false => Ok(base.to_path_buf()),
+        }
     }
 
     /// Folders that will be created, parents first.
@@ -126,7 +154,7 @@ impl Root {
         for (change, part) in changes.iter().zip(parts) {
             let path = &change.path;
             let fail = |error| place_error(path, error);
-            let Some(name) = path.0.file_name() else {
+            let Some(name) = path.path.file_name() else {
                 return Err(PathError::NotAFile(path.shown()));
             };
             let place = match change.after {
@@ -154,6 +182,7 @@ impl Root {
                 file: None,
                 op: op_of(change),
                 turned: Cell::new(false),
+                held: Cell::new(false),
                 old: Cell::default(),
             };
             let Some(after) = &change.after else {
@@ -188,14 +217,18 @@ impl Root {
         &self,
         moves: &[Move<'_>],
         made: &[PathBuf],
+        base: &Path,
         journal: &mut Journal,
     ) -> Result<(), PathError> {
-        let of =
-            |one: &Move<'_>| (one.change.path.0.clone(), one.part.clone(), one.new.clone(), one.op);
+        let of = |one: &Move<'_>| {
+            let path = below(base, &one.change.path.path);
+            (path, one.part.clone(), one.new.clone(), one.op)
+        };
+        let made: Vec<PathBuf> = made.iter().map(|folder| below(base, folder)).collect();
         // One file changes atomically; several must be recoverable even after a power failure.
         let many = moves.len() > 1;
         let page = |error| PathError::Io("the journal of this edit".into(), error);
-        journal.open(moves.iter().map(of), made, many).map_err(page)?;
+        journal.open(moves.iter().map(of), &made, many).map_err(page)?;
         failpoint::hit("edit.journal", "");
         let mut done = Ok(());
         for one in moves {
@@ -231,6 +264,7 @@ impl Root {
                         one.part.as_ref(),
                         &one.new,
                         one.file.as_ref(),
+                        one.held.get(),
                     ) {
                         return Err(PathError::Stuck(one.change.path.shown(), one.part.clone()));
                     }
@@ -239,6 +273,11 @@ impl Root {
             }
         }
     }
+}
+
+/// A path below a folder.
+fn below(base: &Path, path: &Path) -> PathBuf {
+    path.strip_prefix(base).unwrap_or(path).to_path_buf()
 }
 
 fn op_of(change: &FileChange) -> FileOp {
@@ -258,7 +297,7 @@ fn op(one: &Move<'_>) -> Result<(), PathError> {
     };
     let part: &OsStr = one.part.as_ref();
     // No other process may read what may yet be undone, and then build on it.
-    one.file.iter().for_each(Place::keep_waiting);
+    one.held.set(one.file.as_ref().is_some_and(Place::keep_waiting));
     let Some(before) = &one.change.before else {
         return one.place.rename(part, one.name, false).map_err(fail);
     };
@@ -348,7 +387,14 @@ const MOST_TURNS: usize = 3;
 
 /// Puts the old file, which is now called `part`, back in the place of our new one. Returns whether
 /// it could.
-fn swap_back(place: &Place, name: &OsStr, part: &OsStr, new: &Ours, file: Option<&File>) -> bool {
+fn swap_back(
+    place: &Place,
+    name: &OsStr,
+    part: &OsStr,
+    new: &Ours,
+    file: Option<&File>,
+    held: bool,
+) -> bool {
     for turn in 0..=MOST_TURNS {
         if place.swap(part, name).is_err() {
             return false;
@@ -362,12 +408,12 @@ fn swap_back(place: &Place, name: &OsStr, part: &OsStr, new: &Ours, file: Option
         // restored content instead.
         let Some(ours) = file else { break };
         let Ok(before) = restore_content(place, name, ours) else { break };
-        if newer || turn == MOST_TURNS || !Place::is_awaited_by_writer(ours) {
+        if newer || turn == MOST_TURNS || !held || !Place::is_awaited_by_writer(ours) {
             break;
         }
         // What it writes to our file must not be lost with it: our file, which has the content of
         // the old one now, keeps the name, unless others use the old one.
-        let same = |old: File| Ok(!Place::is_written(&old) && same(&old, &before)?);
+        let same = |old: File| Ok(Place::is_unused(&old) && same(&old, &before)?);
         if place.swap(part, name).is_err() || place.read(part).and_then(same).unwrap_or(false) {
             break;
         }
@@ -396,12 +442,18 @@ impl FileOp {
         part: &OsStr,
         new: &Ours,
         file: Option<&File>,
+        held: bool,
     ) -> bool {
         match self {
             Self::Create => {
                 for either in [name, part] {
-                    if new.is(place, either, file) {
-                        place.remove(either);
+                    if !new.is(place, either, file) {
+                        continue;
+                    }
+                    // Who waits to write to it gets an empty file.
+                    match file.filter(|ours| held && Place::is_awaited_by_writer(ours)) {
+                        Some(ours) if ours.set_len(0).is_ok() => {}
+                        Some(_) | None => place.remove(either),
                     }
                 }
                 true
@@ -431,7 +483,7 @@ impl FileOp {
                     place.remove(copy.as_ref());
                 } else if place.number(part).is_some()
                     && new.is(place, name, file)
-                    && !swap_back(place, name, part, new, file)
+                    && !swap_back(place, name, part, new, file, held)
                 {
                     return false;
                 }

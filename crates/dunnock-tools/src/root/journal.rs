@@ -236,7 +236,7 @@ fn tidy(root: &Root, page: &Page, stage: Stage) -> bool {
         let Ok(place) = Place::open(root, folder) else { continue };
         match stage {
             Stage::Open => {
-                all &= entry.op.back(&place, name, entry.part.as_ref(), &entry.new, None)
+                all &= entry.op.back(&place, name, entry.part.as_ref(), &entry.new, None, false)
             }
             Stage::Parts | Stage::Done => {
                 place.remove(entry.part.as_ref());

@@ -225,12 +225,16 @@ mod by_descriptor {
         pub(in super::super) fn is_written(file: &File) -> bool {
             dunnock_sandbox::is_open_for_writing(file).unwrap_or(false)
         }
-        /// Makes any process that opens this new file wait until we have closed it, where that is
-        /// possible.
-        pub(in super::super) fn keep_waiting(file: &File) {
-            let _ = dunnock_sandbox::keep_waiting(file);
+        /// Makes any process that opens this new file wait until we have closed it. Returns whether
+        /// that is possible.
+        pub(in super::super) fn keep_waiting(file: &File) -> bool {
+            dunnock_sandbox::keep_waiting(file).is_ok()
         }
-        /// Whether a process waits to write to this new file.
+        /// Whether it is certain that no other program has this file open for writing.
+        pub(in super::super) fn is_unused(file: &File) -> bool {
+            dunnock_sandbox::is_open_for_writing(file).is_ok_and(|written| !written)
+        }
+        /// Whether a process waits to write to this new file, which we make it wait for.
         pub(in super::super) fn is_awaited_by_writer(file: &File) -> bool {
             dunnock_sandbox::is_awaited_by_writer(file)
         }
@@ -342,7 +346,12 @@ mod by_name {
         pub(in super::super) fn is_written(_: &File) -> bool {
             false
         }
-        pub(in super::super) fn keep_waiting(_: &File) {}
+        pub(in super::super) fn keep_waiting(_: &File) -> bool {
+            false
+        }
+        pub(in super::super) fn is_unused(_: &File) -> bool {
+            false
+        }
         pub(in super::super) fn is_awaited_by_writer(_: &File) -> bool {
             false
         }

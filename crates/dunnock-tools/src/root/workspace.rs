@@ -19,6 +19,12 @@ const MOST: u64 = 32 << 20;
 pub enum PathError {
     /// It leads out of the workspace.
     Outside(String),
+    /// It is in the workspace, or closed to tools, in a call about files outside.
+    NotOutside(String),
+    /// It leads to what is closed to tools.
+    Closed(String),
+    /// Files that have no folder in common.
+    Apart,
     /// It is not a path.
     Malformed(String),
     /// It does not exist.
@@ -53,6 +59,20 @@ impl fmt::Display for PathError {
             Self::Outside(p) => write!(
                 f,
                 "{p} is outside the workspace; give a path inside it, relative to its root"
+            ),
+            Self::NotOutside(p) => write!(
+                f,
+                "{p} cannot be used in a call about files outside the workspace: make another call \
+                 for files of the workspace, and write absolute paths without \"..\""
+            ),
+            Self::Closed(p) => write!(
+                f,
+                "{p} is closed to tools: it leads to Dunnock's own files, to /proc, /sys or /dev, or \
+                 to the workspace, whose files have paths of their own"
+            ),
+            Self::Apart => write!(
+                f,
+                "these files outside the workspace have no folder in common; make a call for each"
             ),
             Self::Malformed(p) => write!(f, "{p:?} is not a valid path"),
             Self::Missing(p) => write!(f, "{p} does not exist"),
@@ -100,9 +120,14 @@ impl fmt::Display for PathError {
 }
 impl std::error::Error for PathError {}
 
-/// A path inside the workspace.
+/// A path inside the workspace, or of the machine outside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RepoPath(pub(super) PathBuf);
+pub struct RepoPath {
+    /// Relative to the root.
+    pub(super) path: PathBuf,
+    /// The root is that of the machine.
+    outside: bool,
+}
 
 impl RepoPath {
     /// Parses a path as a model writes it. An absolute path is accepted if it is inside the root.
@@ -119,6 +144,16 @@ impl RepoPath {
             return Err(PathError::Outside(text.into()));
         }
         let given = Path::new(trimmed);
+        // Of the machine, only what is not in the workspace: other rules hold there.
+        if root.is_machine() {
+            let up = given.components().any(|part| part == Component::ParentDir);
+            if !given.is_absolute() || up || given.starts_with(&root.workspace) {
+                return Err(PathError::NotOutside(text.into()));
+            }
+            if root.closes(given) {
+                return Err(PathError::Closed(text.into()));
+            }
+        }
         let given = match given.is_absolute() {
             true => given.strip_prefix(&root.path).map_err(|_| PathError::Outside(text.into()))?,
             false => given,
@@ -133,38 +168,38 @@ impl RepoPath {
                 }
             }
         }
-        Ok(Self(path))
+        Ok(Self { path, outside: root.is_machine() })
     }
 
     /// The path as it is shown to models and people.
     #[must_use]
     pub fn shown(&self) -> String {
-        if self.0.as_os_str().is_empty() {
-            ".".into()
-        } else {
-            self.0.to_string_lossy().into_owned()
+        match (self.outside, self.path.as_os_str().is_empty()) {
+            (true, _) => format!("/{}", self.path.to_string_lossy()),
+            (false, true) => ".".into(),
+            (false, false) => self.path.to_string_lossy().into_owned(),
         }
     }
 
     pub(super) fn parent(&self) -> &Path {
-        self.0.parent().unwrap_or(Path::new(""))
+        self.path.parent().unwrap_or(Path::new(""))
     }
 
     #[cfg(target_os = "linux")]
     pub(super) fn name(&self) -> &Path {
-        if self.0.as_os_str().is_empty() { Path::new(".") } else { &self.0 }
+        if self.path.as_os_str().is_empty() { Path::new(".") } else { &self.path }
     }
 
     /// Whether it is in a folder that tools may not change, of this repository or a nested one.
     #[must_use]
     pub fn is_ours(&self) -> bool {
-        self.0
+        self.path
             .components()
             .any(|c| OURS.contains(&c.as_os_str().to_string_lossy().to_lowercase().as_str()))
     }
 
     pub(super) fn editable(&self) -> Result<(), PathError> {
-        match self.0.file_name() {
+        match self.path.file_name() {
             None => Err(PathError::NotAFile(self.shown())),
             Some(_) if self.is_ours() => Err(PathError::Protected(self.shown())),
             Some(_) => Ok(()),
@@ -178,6 +213,11 @@ pub struct Root {
     path: PathBuf,
     /// What no tool may access, by resolved path.
     denied: globset::GlobSet,
+    /// Folders that are closed to tools, if this is the root of the machine, and their devices and
+    /// inodes: they may be mounted elsewhere, too.
+    closed: Vec<(PathBuf, Option<(u64, u64)>)>,
+    /// The workspace, if this is the root of the machine.
+    workspace: PathBuf,
     #[cfg(target_os = "linux")]
     dir: File,
 }
@@ -206,16 +246,65 @@ impl Root {
                 OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
                 Mode::empty(),
             )?;
-            Ok(Self { path, denied: globset::GlobSet::empty(), dir: dir.into() })
+            Ok(Self {
+                path,
+                denied: globset::GlobSet::empty(),
+                closed: Vec::new(),
+                workspace: PathBuf::new(),
+                dir: dir.into(),
+            })
         }
         #[cfg(not(target_os = "linux"))]
         {
             if path.is_dir() {
-                Ok(Self { path, denied: globset::GlobSet::empty() })
+                Ok(Self {
+                    path,
+                    denied: globset::GlobSet::empty(),
+                    closed: Vec::new(),
+                    workspace: PathBuf::new(),
+                })
             } else {
                 Err(io::ErrorKind::NotADirectory.into())
             }
         }
+    }
+
+    /// The machine outside a workspace. Dunnock's own folders are closed, and those in which the
+    /// kernel shows processes with their memory and their environment.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn machine(&self, own: &[PathBuf]) -> io::Result<Self> {
+        let kernel = ["/proc", "/sys", "/dev"].map(PathBuf::from);
+        let own = own.iter().map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.clone()));
+        let closed = own.chain(kernel).chain([self.path.clone()]);
+        let closed = closed.map(|folder| (folder.clone(), identity(&folder))).collect();
+        Ok(Self { closed, workspace: self.path.clone(), ..Self::open(Path::new("/"))? })
+    }
+
+    /// Whether this is the root of the machine instead of a workspace.
+    pub(crate) fn is_machine(&self) -> bool {
+        !self.closed.is_empty()
+    }
+
+    /// Whether an absolute path is in a folder that is closed.
+    fn closes(&self, path: &Path) -> bool {
+        self.is_machine() && path.ancestors().any(|folder| self.is_closed(folder))
+    }
+
+    /// Whether this is a folder that is closed.
+    pub(crate) fn is_closed(&self, folder: &Path) -> bool {
+        self.is_machine() && {
+            let is = identity(folder);
+            let same = |known: &Option<(u64, u64)>| known.is_some() && *known == is;
+            self.closed.iter().any(|(name, known)| name == folder || same(known))
+        }
+    }
+
+    /// What the names of its files are shown relative to.
+    pub(crate) fn shown_from(&self) -> &Path {
+        if self.is_machine() { Path::new("") } else { &self.path }
     }
 
     /// Denies tools access to these files.
@@ -227,7 +316,7 @@ impl Root {
     /// Whether tools may not access this path, which must not lead through a link.
     #[must_use]
     pub fn is_denied(&self, path: &Path) -> bool {
-        self.denied.is_match(path)
+        self.denied.is_match(path) || self.closes(&self.path.join(path))
     }
 
     /// Checks a file by its real path, whatever name led there.
@@ -240,15 +329,19 @@ impl Root {
         #[cfg(not(target_os = "linux"))]
         let real = {
             let _ = file;
-            self.path.join(&path.0).canonicalize().ok()
+            self.path.join(&path.path).canonicalize().ok()
         };
         let real = real.and_then(|real| real.strip_prefix(&self.path).map(Path::to_path_buf).ok());
-        let real = real.as_deref().unwrap_or(&path.0);
-        if self.is_denied(real) || self.is_denied(&path.0) {
+        let real = real.as_deref().unwrap_or(&path.path);
+        #[cfg(target_os = "linux")]
+        if self.is_machine() && (shows_processes(file) || self.closes(&self.path.join(real))) {
+            return Err(PathError::Closed(path.shown()));
+        }
+        if self.is_denied(real) || self.is_denied(&path.path) {
             return Err(PathError::Denied(path.shown()));
         }
         let secret = |path: &Path| is_secret(&path.to_string_lossy());
-        if secret(real) && !secret(&path.0) {
+        if secret(real) && !secret(&path.path) {
             return Err(PathError::Secret(path.shown()));
         }
         Ok(())
@@ -269,8 +362,12 @@ impl Root {
         drop(self.beneath(path, Want::Folder)?);
         // By its real path, in case a link leads there.
         let real =
-            self.path.join(&path.0).canonicalize().map_err(|error| place_error(path, error))?;
-        if real.starts_with(&self.path) { Ok(real) } else { Err(PathError::Outside(path.shown())) }
+            self.path.join(&path.path).canonicalize().map_err(|error| place_error(path, error))?;
+        match real.starts_with(&self.path) {
+            true if self.is_machine() && self.closes(&real) => Err(PathError::Denied(path.shown())),
+            true => Ok(real),
+            false => Err(PathError::Outside(path.shown())),
+        }
     }
 
     /// Whether the path is an existing folder.
@@ -357,9 +454,11 @@ impl Root {
 
     /// Writes a file atomically, and never through a link.
     fn put(&self, path: &Path, bytes: &[u8], rights: Rights<'_>) -> Result<(), PathError> {
-        let path = RepoPath(path.to_path_buf());
+        let path = RepoPath { path: path.to_path_buf(), outside: false };
         let fail = |e: io::Error| place_error(&path, e);
-        let Some(name) = path.0.file_name() else { return Err(PathError::NotAFile(path.shown())) };
+        let Some(name) = path.path.file_name() else {
+            return Err(PathError::NotAFile(path.shown()));
+        };
         let place = Place::make(self, path.parent(), &mut Vec::new()).map_err(fail)?;
         match place.kind(name).map_err(fail)? {
             Kind::Nothing | Kind::File => {}
@@ -384,7 +483,12 @@ impl Root {
             Want::File => OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
             Want::Folder => OFlags::PATH | OFlags::DIRECTORY,
         };
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        // From the root of the machine, no link leads out.
+        let bounds = match self.is_machine() {
+            true => ResolveFlags::IN_ROOT,
+            false => ResolveFlags::BENEATH,
+        };
+        let resolve = bounds | ResolveFlags::NO_MAGICLINKS;
         let open = || {
             rustix::fs::openat2(
                 &self.dir,
@@ -416,7 +520,7 @@ impl Root {
             io::ErrorKind::NotFound => PathError::Missing(path.shown()),
             _ => PathError::Io(path.shown(), e),
         };
-        let real = self.path.join(&path.0).canonicalize().map_err(fail)?;
+        let real = self.path.join(&path.path).canonicalize().map_err(fail)?;
         if !real.starts_with(&self.path) {
             return Err(PathError::Outside(path.shown()));
         }
@@ -427,6 +531,24 @@ impl Root {
         }
         File::open(real).map_err(fail)
     }
+}
+
+/// The device and inode of a folder.
+fn identity(folder: &Path) -> Option<(u64, u64)> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let about = folder.metadata().ok().filter(std::fs::Metadata::is_dir)?;
+        Some((about.dev(), about.ino()))
+    }
+    #[cfg(not(unix))]
+    return folder.metadata().ok().and(None);
+}
+
+/// Whether a file is one in which the kernel shows a process, wherever that is mounted.
+#[cfg(target_os = "linux")]
+fn shows_processes(file: &File) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|about| about.f_type == rustix::fs::PROC_SUPER_MAGIC)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -92,9 +92,9 @@ fn patched(args: &ApplyPatch, context: &ToolContext) -> Result<PlannedEdit, Refu
     let patch = Patch::parse(&args.patch)?;
     let mut paths: BTreeMap<String, RepoPath> = BTreeMap::new();
     let mut look = |path: &str| -> Result<CurrentFile, Refusal> {
-        let path = RepoPath::parse(&context.root, path)?;
+        let path = RepoPath::parse(&context.files, path)?;
         let name = path.shown();
-        let now = match context.root.read(&path) {
+        let now = match context.files.read(&path) {
             Ok(contents) => {
                 fresh(context, &path, &contents, None)?;
                 Some(contents)

@@ -86,13 +86,13 @@ pub(crate) fn glob(pattern: &str) -> Result<GlobMatcher, String> {
 }
 
 fn list(args: &ListFiles, context: &ToolContext) -> Result<String, String> {
-    let path = RepoPath::parse(&context.root, args.path.as_deref().unwrap_or("."))
+    let path = RepoPath::parse(&context.files, args.path.as_deref().unwrap_or("."))
         .map_err(|e| e.to_string())?;
-    let folder = context.root.folder(&path).map_err(|e| e.to_string())?;
+    let folder = context.files.folder(&path).map_err(|e| e.to_string())?;
     let matcher = args.glob.as_deref().map(glob).transpose()?;
     let by_name = args.glob.as_deref().is_some_and(|glob| !glob.contains('/'));
     let shares: Mutex<Vec<Vec<(Key, bool)>>> = Mutex::default();
-    Walk::new(context.root.path(), &folder, args.depth.map(|d| usize::from(d.max(1)))).each(|| {
+    Walk::new(&context.files, &folder, args.depth.map(|d| usize::from(d.max(1)))).each(|| {
         let mut share = Share { found: Vec::new(), all: &shares };
         let (matcher, folder) = (&matcher, &folder);
         move |key, entry| {

@@ -52,6 +52,14 @@ macro_rules! tools {
             vec![$(view($name::NAME, $name::ROLE, $name::VIEW),)*]
         }
 
+        /// The class of the tool of that name.
+        pub(crate) fn class(name: &str) -> Option<Class> {
+            match name {
+                $($name::NAME => Some($name::CLASS),)*
+                _ => None,
+            }
+        }
+
         /// Every tool's name with its examples.
         #[must_use]
         pub fn pages() -> Vec<(&'static str, &'static [Example])> {

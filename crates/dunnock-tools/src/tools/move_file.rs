@@ -51,8 +51,8 @@ impl Tool for MoveFile {
 
 fn moving(args: &MoveFile, context: &ToolContext) -> Result<PlannedEdit, Refusal> {
     let (from, before) = open(context, &args.path)?;
-    let to = RepoPath::parse(&context.root, &args.to)?;
-    match context.root.read(&to) {
+    let to = RepoPath::parse(&context.files, &args.to)?;
+    match context.files.read(&to) {
         Err(PathError::Missing(_)) => {}
         Ok(_) | Err(PathError::NotAFile(_) | PathError::TooLong(..)) => {
             return Err(format!(

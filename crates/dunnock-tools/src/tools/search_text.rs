@@ -133,7 +133,7 @@ fn search(args: &SearchText, tool_context: &ToolContext) -> Result<String, Strin
             .heap_limit(Some(32 << 20))
             .build()
     };
-    let path = RepoPath::parse(&tool_context.root, args.path.as_deref().unwrap_or("."))
+    let path = RepoPath::parse(&tool_context.files, args.path.as_deref().unwrap_or("."))
         .map_err(|e| e.to_string())?;
     if path.is_ours() {
         return Err(format!(
@@ -142,15 +142,15 @@ fn search(args: &SearchText, tool_context: &ToolContext) -> Result<String, Strin
         ));
     }
     let all = Results::new(tool_context.limits.matches);
-    if tool_context.root.is_folder(&path) {
-        let folder = tool_context.root.folder(&path).map_err(|e| e.to_string())?;
+    if tool_context.files.is_folder(&path) {
+        let folder = tool_context.files.folder(&path).map_err(|e| e.to_string())?;
         let only = args.glob.as_deref().map(glob).transpose()?;
         let wanted = |relative: &Path| {
             only.as_ref().is_none_or(|g| {
                 g.is_match(relative) || relative.file_name().is_some_and(|n| g.is_match(n))
             })
         };
-        let mut walk = Walk::new(tool_context.root.path(), &folder, None);
+        let mut walk = Walk::new(&tool_context.files, &folder, None);
         if let Some(kind) = &args.kind {
             walk = walk.only(types(kind)?);
         }
@@ -172,7 +172,7 @@ fn search(args: &SearchText, tool_context: &ToolContext) -> Result<String, Strin
             return Err("interrupted".into());
         }
     } else {
-        let contents = tool_context.root.read(&path).map_err(|e| e.to_string())?;
+        let contents = tool_context.files.read(&path).map_err(|e| e.to_string())?;
         let mut found = Found::new(path.shown(), all.most);
         searcher()
             .search_slice(&matcher, &contents.bytes, &mut found)
@@ -199,11 +199,11 @@ fn search_file(
     all: &Results,
 ) {
     // A search never looks into secret or denied files.
-    let inner = path.strip_prefix(tool_context.root.path()).unwrap_or(path);
-    if is_secret(&inner.to_string_lossy()) || tool_context.root.is_denied(inner) {
+    let inner = path.strip_prefix(tool_context.files.path()).unwrap_or(path);
+    if is_secret(&inner.to_string_lossy()) || tool_context.files.is_denied(inner) {
         return;
     }
-    let Ok(file) = tool_context.root.open_walked(inner) else { return };
+    let Ok(file) = tool_context.files.open_walked(inner) else { return };
     let mut found = Found::new(key.shown(), all.most);
     // If a line is too long, what was found before it still counts.
     let _ = searcher.search_file(matcher, &file, &mut found);

@@ -156,16 +156,17 @@ impl Viewed {
 }
 
 fn view_file(args: &ViewFile, context: &ToolContext) -> Result<Viewed, String> {
-    let path = match RepoPath::parse(&context.root, &args.path) {
+    let path = match RepoPath::parse(&context.files, &args.path) {
         Ok(path) => path,
         Err(error) => {
-            return match system(&args.path).filter(|_| !args.bare) {
+            let outside = matches!(error, PathError::Outside(_)) && !args.bare;
+            return match system(&args.path, context.root.path()).filter(|_| outside) {
                 Some(bytes) => view(args, &args.path, &bytes).map(Viewed::text),
                 None => Err(error.to_string()),
             };
         }
     };
-    if context.root.is_folder(&path) {
+    if context.files.is_folder(&path) {
         if args.bare {
             return Err(format!("{} is a folder", path.shown()));
         }
@@ -173,9 +174,9 @@ fn view_file(args: &ViewFile, context: &ToolContext) -> Result<Viewed, String> {
         let text = format!("{} is a folder with these files:\n{listed}", path.shown());
         return Ok(Viewed::text(text));
     }
-    let contents = match context.root.read(&path) {
+    let contents = match context.files.read(&path) {
         Err(PathError::TooLong(name, size)) => {
-            let start = context.root.read_start(&path, BYTES as u64).map_err(|e| e.to_string())?;
+            let start = context.files.read_start(&path, BYTES as u64).map_err(|e| e.to_string())?;
             let shown = view(args, &name, &start.bytes)?;
             return Ok(Viewed::text(format!(
                 "[TRUNCATED: the first {BYTES} of {size} bytes; to search the rest, call \
@@ -223,8 +224,9 @@ const SYSTEM: &[&str] = &[
     "/lib",
 ];
 
-/// Reads a regular file, if it is in one of these folders.
-fn system(path: &str) -> Option<Vec<u8>> {
+/// Reads a regular file, if it is in one of these folders and not in the workspace, which has rules of
+/// its own.
+fn system(path: &str, workspace: &std::path::Path) -> Option<Vec<u8>> {
     use std::io::Read as _;
     let path = std::path::Path::new(path.trim());
     let within = |path: &std::path::Path| SYSTEM.iter().any(|folder| path.starts_with(folder));
@@ -234,7 +236,8 @@ fn system(path: &str) -> Option<Vec<u8>> {
     let real = path
         .canonicalize()
         .ok()
-        .filter(|real| plain && within(path) && within(real) && real.is_file())?;
+        .filter(|real| plain && within(path) && within(real) && real.is_file())
+        .filter(|real| !real.starts_with(workspace))?;
     let mut bytes = Vec::new();
     std::fs::File::open(real).ok()?.take(8 << 20).read_to_end(&mut bytes).ok()?;
     Some(bytes)

@@ -78,9 +78,9 @@ impl Tool for WriteFile {
 }
 
 fn write(args: &WriteFile, context: &ToolContext) -> Result<PlannedEdit, Refusal> {
-    let path = RepoPath::parse(&context.root, &args.path)?;
+    let path = RepoPath::parse(&context.files, &args.path)?;
     let name = path.shown();
-    let before = match context.root.read(&path) {
+    let before = match context.files.read(&path) {
         Ok(_) if !args.overwrite => return Err(PathError::Exists(name).into()),
         Ok(contents) => Some(contents),
         // It does not exist, or cannot be seen; the commit finds out which.

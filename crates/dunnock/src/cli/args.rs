@@ -435,6 +435,9 @@ pub(crate) struct Flags {
     /// Sandbox for commands: auto, off, require, require=A|B|C
     #[arg(long, value_name = "MODE")]
     pub(crate) sandbox: Option<String>,
+    /// Which files edit and read tools reach: workspace, machine (with --sandbox off)
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) file_access: Option<String>,
     /// A command that must pass before the task counts as done; repeatable
     #[arg(long, value_name = "CMD")]
     pub(crate) verify: Vec<String>,
@@ -478,6 +481,7 @@ impl Flags {
             one("approve", &self.approve),
             one("background", &self.background),
             one("sandbox", &self.sandbox),
+            one("file-access", &self.file_access),
             one("max-steps", &self.max_steps),
             one("budget", &self.budget),
             one("profile", &self.profile),

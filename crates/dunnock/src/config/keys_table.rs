@@ -9,7 +9,7 @@ use crate::config::setting::{
 };
 use anyhow::Context as _;
 use dunnock_model::{Auth, Dialect, Size, ToolSet, Wire};
-use dunnock_proto::{Budget, Effort, Isolation, Mode, Price, Sandbox};
+use dunnock_proto::{Budget, Effort, FileAccess, Isolation, Mode, Price, Sandbox};
 use dunnock_tools::Shell;
 use dunnock_tui::Notify;
 use std::collections::BTreeMap;
@@ -54,6 +54,7 @@ names!(Effort {
     "max" = Self::Max,
 });
 names!(Edits { "tools-only" = Self::ToolsOnly, "any" = Self::Any });
+names!(FileAccess { "workspace" = Self::Workspace, "machine" = Self::Machine });
 names!(Isolation { "A" = Self::A, "B" = Self::B, "C" = Self::C });
 names!(Background { "end" = Self::End, "keep" = Self::Keep });
 names!(Interface { "terminal" = Self::Terminal, "web" = Self::Web });
@@ -107,6 +108,9 @@ settings! {
         "folders outside the workspace that every command may read";
     sandbox_write: Vec<PathBuf> = Kind::List, None, Untrusted::No,
         "folders outside the workspace that every command may write to";
+    file_access: FileAccess = Kind::Choice(FileAccess::NAMES), Some("workspace"), Untrusted::No,
+        "which files edit and read tools reach: those of the workspace, or those of the whole \
+         machine, which needs sandbox = \"off\"";
     edits: Edits = Kind::Choice(Edits::NAMES), Some("any"), Untrusted::Earlier,
         "whether commands may change files in the workspace, or only edit tools may (except in \
          build folders)";

@@ -123,15 +123,24 @@ pub(crate) fn save(rules: &Rules) -> anyhow::Result<()> {
                 let project = project.to_str().context("the path of the project is not UTF-8")?;
                 text.push_str(&format!("project = {}\n", serde_json::to_string(project)?));
             }
-            let Access { network, secrets, protected, git_config, repository, login, unsandboxed } =
-                rule.access;
+            let Access {
+                network,
+                secrets,
+                protected,
+                git_config,
+                repository,
+                login,
+                outside,
+                unsandboxed,
+            } = rule.access;
             if !rule.access.is_nothing() {
                 let git_config = if git_config { ", git_config = true" } else { "" };
                 let repository = if repository { ", repository = true" } else { "" };
                 let login = if login { ", login = true" } else { "" };
+                let outside = if outside { ", outside = true" } else { "" };
                 text.push_str(&format!(
                     "access = {{ network = {network}, secrets = {secrets}, protected = \
-                     {protected}{git_config}{repository}{login}, unsandboxed = {unsandboxed} }}\n"
+                     {protected}{git_config}{repository}{login}{outside}, unsandboxed = {unsandboxed} }}\n"
                 ));
             }
         }

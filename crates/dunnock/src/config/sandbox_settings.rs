@@ -15,6 +15,7 @@ pub(crate) fn layout(settings: &Settings, data: &Path) -> dunnock_sandbox::Layou
     let own = [
         Some(data.clone()),
         paths::config_dir().ok().map(real),
+        paths::state_dir().ok().map(real),
         Some(real(paths::runtime_dir(&data))),
     ];
     let own: Vec<PathBuf> = own.into_iter().flatten().collect();

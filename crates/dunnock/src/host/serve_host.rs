@@ -15,7 +15,9 @@ use dunnock_core::State;
 use dunnock_engine::{FileLocks, Ports};
 use dunnock_model::{ModelClient, Prompts, Service, TryError, service_offers};
 use dunnock_ports::{BoxFuture, Store};
-use dunnock_proto::{Config, ConfigPatch, Hash, Isolation, Mode, Price, Sandbox, SessionId};
+use dunnock_proto::{
+    Config, ConfigPatch, FileAccess, Hash, Isolation, Mode, Price, Sandbox, SessionId,
+};
 use dunnock_serve::{
     Change, Changes, CustomCommand, Host, Once, Point, ProviderKey, ProviderRow, Refusal, RuleRow,
     SetRule, SetUpError, Start, UndoPreview,
@@ -266,6 +268,7 @@ impl ServeHost {
             max_steps: 1,
             verify: Vec::new(),
             checkpoints: false,
+            file_access: FileAccess::Workspace,
             ..config
         };
         Ok(Once { ports, workspace: folder, config, holds: Box::new(place) })
