@@ -389,7 +389,7 @@ export interface Config {
   deny: (Rule)[];
   /** How hard the model is asked to think; if `null`, the default of this release. */
   effort: Effort | null;
-  /** Which files edit and read tools reach. */
+  /** Which files the file tools can reach. */
   file_access: FileAccess;
   /** Tokens to reserve for an answer. */
   max_output: number;
@@ -459,7 +459,7 @@ export interface ConfigPatch {
   deny: (Rule)[];
   /** How hard the model is asked to think; if `null`, the default of this release. */
   effort: Effort | null;
-  /** Which files edit and read tools reach. */
+  /** Which files the file tools can reach. */
   file_access: FileAccess;
   /** Tokens to reserve for an answer. */
   max_output: number;
@@ -599,7 +599,7 @@ export interface Ended {
 /** Why a request failed. */
 export type Failure = "interrupted" | "overflow" | "rejected" | "transport";
 
-/** Which files edit and read tools reach. */
+/** Which files the file tools can reach. */
 export type FileAccess = "workspace" | "machine";
 
 /** A call ended; this is what the model is sent about it. */

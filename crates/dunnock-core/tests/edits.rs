@@ -169,6 +169,10 @@ fn an_edit_outside_the_workspace_is_asked_about() {
         assert_eq!(verdict(&s, &view("/usr/include/stdio.h")), ("allow", true), "{mode:?}");
         assert!(!verdict(&s, &edit("/w/x/a")).1 && !verdict(&s, &edit("a")).1, "{mode:?}");
     }
+    let auto = machine(Mode::Auto, off, all);
+    for path in ["/library/a", "/binary", "/usrx/a", "/opt-data/a", "/proc/cpuinfo2"] {
+        assert_eq!(verdict(&auto, &view(path)).0, "ask", "{path} is not of the system");
+    }
     // A session-wide yes to the tool does not cover it.
     let mut granted = machine(Mode::Ask, off, all);
     granted.grants =

@@ -33,7 +33,8 @@ pub struct Arrival {
 ///
 /// A chain reveals changes, not who wrote it. So nothing that the log allows counts here, unless
 /// the user says that the session is their own: in the same append, work that may run is
-/// interrupted, the mode becomes `ask`, and checks and rules are removed. Open questions stay open.
+/// interrupted, the mode becomes `ask`, the sandbox `auto` and file access that of the workspace, and
+/// checks and rules are removed. Open questions stay open.
 ///
 /// # Errors
 /// If the session already exists, or the data is not what was written.
@@ -132,7 +133,8 @@ fn disarming(s: &State) -> Vec<Command> {
         verify: Some(Vec::new()),
         planner,
         bridge,
-        sandbox: Some(Sandbox::Auto),
+        // A stricter setting stays.
+        sandbox: (s.config.sandbox == Sandbox::Off).then_some(Sandbox::Auto),
         file_access: Some(FileAccess::Workspace),
         ..ConfigPatch::default()
     };

@@ -443,7 +443,7 @@ impl Reason {
             Self::NamesSecret => "it names a file that usually holds secrets".into(),
             Self::ReadsOutside => "it reads files outside this folder".into(),
             Self::ChangesOutside => {
-                "it changes a file outside this folder, which an undo does not restore".into()
+                "it changes a file outside this folder; an undo will not restore it".into()
             }
             Self::ActsOnMachine { program } => {
                 format!("{program} acts on this machine, not only on this folder")

@@ -104,14 +104,15 @@ pub enum Sandbox {
     Require(Isolation),
 }
 
-/// Which files edit and read tools reach.
+/// Which files the file tools can reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FileAccess {
     /// Those of the workspace.
     Workspace,
-    /// All that the person can reach, except Dunnock's own; only if the sandbox is turned off.
+    /// Every file that the person can reach, except Dunnock's own and those in `/proc`, `/sys` and
+    /// `/dev`; only while the sandbox is off.
     Machine,
 }
 
@@ -653,7 +654,7 @@ config! {
     checkpoints: bool = false;
     /// How well commands must be isolated.
     sandbox: Sandbox = Sandbox::Auto;
-    /// Which files edit and read tools reach.
+    /// Which files the file tools can reach.
     file_access: FileAccess = FileAccess::Workspace;
     /// Rules for calls that are always denied, whatever else allows them.
     deny: Vec<Rule> = Vec::new();

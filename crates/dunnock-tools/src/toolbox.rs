@@ -148,8 +148,8 @@ impl Toolbox {
         // stranger, that may be wrong.
         if tools::class(tool).is_some_and(|class| class != job.call.class) {
             let text = format!(
-                "this session describes the tool {tool} otherwise than this release does; start a \
-                 new session"
+                "this session records {tool} with another class (read, edit or command) than this \
+                 release does; start a new session"
             );
             return Err::<String, _>(text).into();
         }
@@ -192,7 +192,7 @@ impl Toolbox {
         if let Some(layout) = self.layout.as_deref().filter(|_| job.isolation == Isolation::D) {
             return workspace.machine(&layout.own).map(Arc::new);
         }
-        Err(std::io::ErrorKind::Unsupported.into())
+        Err(std::io::Error::other("that needs the sandbox to be off"))
     }
 }
 

@@ -564,7 +564,7 @@ async fn a_stale_edit_shows_the_place_as_it_is_and_the_next_one_fits() {
 /// An edit that is undone because another program has changed the file loses nothing of a third
 /// one, which waits to write to the file that the edit had put there.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_for_the_new_file_of_an_undone_edit_loses_nothing() {
+async fn a_writer_waiting_during_an_undone_edit_loses_nothing() {
     use std::os::unix::fs::MetadataExt as _;
     static PLACE: std::sync::OnceLock<std::path::PathBuf> = std::sync::OnceLock::new();
     let dir = tempfile::tempdir().unwrap();

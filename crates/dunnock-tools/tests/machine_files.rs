@@ -121,7 +121,7 @@ async fn files_outside_are_read_and_edited_by_their_absolute_paths() {
 }
 
 #[tokio::test]
-async fn what_is_not_to_be_reached_stays_closed() {
+async fn closed_paths_stay_closed() {
     let machine = Machine::new();
     let path = |name: &str| machine.path(name);
     let view = |name: &str| ("view_file", json!({"path": path(name)}));
@@ -196,7 +196,7 @@ async fn what_is_not_to_be_reached_stays_closed() {
 
 /// Policy decides for each call; a sandbox is not compatible with it.
 #[tokio::test]
-async fn a_call_that_was_not_let_outside_stays_inside() {
+async fn a_call_without_outside_access_stays_inside() {
     let machine = Machine::new();
     for tool in ["view_file", "write_file"] {
         let args = json!({"path": machine.path("out/a.txt"), "content": "bad", "overwrite": true});
@@ -224,7 +224,30 @@ async fn a_call_of_a_wrong_class_does_not_run() {
         };
         let done = machine.call(tool, args, reads).await;
         assert_eq!(done.outcome, Outcome::Failed, "{tool}: {}", done.shown);
-        assert!(done.shown.contains("otherwise than this release"), "{tool}: {}", done.shown);
+        assert!(done.shown.contains("with another class"), "{tool}: {}", done.shown);
     }
     assert!(!machine.at("work/planted").exists());
+}
+
+/// A path in a system folder is read unasked: a link there leads nowhere else.
+#[tokio::test]
+async fn a_link_in_a_system_folder_does_not_lead_out_of_it() {
+    let machine = Machine::new();
+    let folder = tempfile::tempdir_in("/opt").unwrap();
+    symlink(machine.at("out"), folder.path().join("out")).unwrap();
+    symlink("/usr/lib", folder.path().join("lib")).unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    for (tool, args) in [
+        ("view_file", json!({"path": at("out/a.txt")})),
+        ("view_file", json!({"path": at("out")})),
+        ("list_files", json!({"path": at("out")})),
+        ("search_text", json!({"path": at("out"), "pattern": "one"})),
+        ("search_text", json!({"path": at("out/a.txt"), "pattern": "one"})),
+    ] {
+        let done = machine.outside(tool, args.clone()).await;
+        assert_eq!(done.outcome, Outcome::Failed, "{tool} {args}: {}", done.shown);
+        assert!(done.shown.contains("use that path"), "{tool} {args}: {}", done.shown);
+    }
+    let fine = machine.outside("list_files", json!({"path": at("lib"), "depth": 1})).await;
+    assert_eq!(fine.outcome, Outcome::Done, "{}", fine.shown);
 }

@@ -737,18 +737,15 @@ pub fn only_looks(line: &CommandLine) -> bool {
 }
 
 /// Whether an absolute path belongs to the system, so that anyone may read it.
-pub(super) fn is_of_system(path: &str) -> bool {
-    const KNOWN: [&str; 8] = [
-        "/usr/",
-        "/lib",
-        "/bin",
-        "/opt/",
-        "/proc/cpuinfo",
-        "/proc/meminfo",
-        "/dev/null",
-        "/etc/os-release",
-    ];
-    KNOWN.iter().any(|known| path.starts_with(known))
+#[must_use]
+pub fn is_of_system(path: &str) -> bool {
+    const FOLDERS: [&str; 8] =
+        ["/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/opt"];
+    const FILES: [&str; 4] = ["/proc/cpuinfo", "/proc/meminfo", "/dev/null", "/etc/os-release"];
+    let below = |folder: &str| {
+        path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    FOLDERS.into_iter().any(below) || FILES.contains(&path)
 }
 
 fn looks(command: &Simple) -> bool {

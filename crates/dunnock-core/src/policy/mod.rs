@@ -15,7 +15,9 @@ mod repository;
 mod words;
 mod wrap;
 
-pub use lists::{Findings, Loses, PROTECTED, ProtectedName, is_invisible, is_protected, is_secret};
+pub use lists::{
+    Findings, Loses, PROTECTED, ProtectedName, is_invisible, is_of_system, is_protected, is_secret,
+};
 pub use login::Login;
 
 use crate::apply::new_call;

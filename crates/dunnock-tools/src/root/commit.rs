@@ -382,7 +382,7 @@ impl Ours {
     }
 }
 
-/// How often the undoing of an edit gives in to a process that waits for the new file.
+/// How many times an undo leaves the new file in place for a process that is waiting to write to it.
 const MOST_TURNS: usize = 3;
 
 /// Puts the old file, which is now called `part`, back in the place of our new one. Returns whether
@@ -413,8 +413,11 @@ fn swap_back(
         }
         // What it writes to our file must not be lost with it: our file, which has the content of
         // the old one now, keeps the name, unless others use the old one.
-        let same = |old: File| Ok(Place::is_unused(&old) && same(&old, &before)?);
-        if place.swap(part, name).is_err() || place.read(part).and_then(same).unwrap_or(false) {
+        let unused = |old: File| Ok(Place::is_unused(&old) && same(&old, &before)?);
+        if !place.read(name).and_then(unused).unwrap_or(false)
+            || place.swap(part, name).is_err()
+            || place.read(part).and_then(unused).unwrap_or(false)
+        {
             break;
         }
     }
@@ -429,6 +432,8 @@ fn restore_content(place: &Place, name: &OsStr, mut ours: &File) -> io::Result<C
     ours.set_len(0)?;
     ours.rewind()?;
     ours.write_all(&bytes)?;
+    // It may become the only copy.
+    ours.sync_all()?;
     Ok(Contents { bytes, mode: mode_of(ours) })
 }
 
@@ -450,7 +455,7 @@ impl FileOp {
                     if !new.is(place, either, file) {
                         continue;
                     }
-                    // Who waits to write to it gets an empty file.
+                    // A process that is waiting to write to it gets an empty file.
                     match file.filter(|ours| held && Place::is_awaited_by_writer(ours)) {
                         Some(ours) if ours.set_len(0).is_ok() => {}
                         Some(_) | None => place.remove(either),

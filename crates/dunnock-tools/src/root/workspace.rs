@@ -3,7 +3,7 @@
 #[cfg(target_os = "linux")]
 use super::place::patient;
 use super::place::{Kind, Place, Rights};
-use dunnock_core::policy::is_secret;
+use dunnock_core::policy::{is_of_system, is_secret};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -23,6 +23,8 @@ pub enum PathError {
     NotOutside(String),
     /// It leads to what is closed to tools.
     Closed(String),
+    /// A link from a system folder to somewhere else, with its target.
+    Leads(String, String),
     /// Files that have no folder in common.
     Apart,
     /// It is not a path.
@@ -62,18 +64,23 @@ impl fmt::Display for PathError {
             ),
             Self::NotOutside(p) => write!(
                 f,
-                "{p} cannot be used in a call about files outside the workspace: make another call \
-                 for files of the workspace, and write absolute paths without \"..\""
+                "{p} cannot be used here: this call names files outside the workspace, so all its \
+                 paths must be absolute, outside the workspace and without \"..\". Use a separate \
+                 call for files in the workspace"
             ),
             Self::Closed(p) => write!(
                 f,
                 "{p} is closed to tools: it leads to Dunnock's own files, to /proc, /sys or /dev, or \
-                 to the workspace, whose files have paths of their own"
+                 to the workspace (name its files relative to the workspace root, in a separate call)"
             ),
             Self::Apart => write!(
                 f,
-                "these files outside the workspace have no folder in common; make a call for each"
+                "these files have no folder in common except /; change them in separate calls \
+                 (instead of moving a file, write it to its new place, then delete the old one)"
             ),
+            Self::Leads(p, real) => {
+                write!(f, "{p} is a link to {real}; use that path, and the person will be asked")
+            }
             Self::Malformed(p) => write!(f, "{p:?} is not a valid path"),
             Self::Missing(p) => write!(f, "{p} does not exist"),
             Self::Exists(p) => {
@@ -140,6 +147,9 @@ impl RepoPath {
             return Err(PathError::Malformed(text.into()));
         }
         // A network path, on systems where such names mean one.
+        if root.is_machine() && trimmed.starts_with("//") {
+            return Err(PathError::NotOutside(text.into()));
+        }
         if trimmed.starts_with("\\\\") || trimmed.starts_with("//") {
             return Err(PathError::Outside(text.into()));
         }
@@ -334,8 +344,11 @@ impl Root {
         let real = real.and_then(|real| real.strip_prefix(&self.path).map(Path::to_path_buf).ok());
         let real = real.as_deref().unwrap_or(&path.path);
         #[cfg(target_os = "linux")]
-        if self.is_machine() && (shows_processes(file) || self.closes(&self.path.join(real))) {
-            return Err(PathError::Closed(path.shown()));
+        if self.is_machine() {
+            if shows_processes(file) {
+                return Err(PathError::Closed(path.shown()));
+            }
+            self.judge_outside(path, &self.path.join(real))?;
         }
         if self.is_denied(real) || self.is_denied(&path.path) {
             return Err(PathError::Denied(path.shown()));
@@ -345,6 +358,19 @@ impl Root {
             return Err(PathError::Secret(path.shown()));
         }
         Ok(())
+    }
+
+    /// Checks what a path outside the workspace leads to.
+    fn judge_outside(&self, path: &RepoPath, real: &Path) -> Result<(), PathError> {
+        let (shown, target) = (path.shown(), real.to_string_lossy());
+        match self.closes(real) {
+            true => Err(PathError::Closed(shown)),
+            // Policy has judged the path as it was written.
+            false if is_of_system(&shown) && !is_of_system(&target) => {
+                Err(PathError::Leads(shown, target.into_owned()))
+            }
+            false => Ok(()),
+        }
     }
 
     /// The resolved path.
@@ -364,7 +390,7 @@ impl Root {
         let real =
             self.path.join(&path.path).canonicalize().map_err(|error| place_error(path, error))?;
         match real.starts_with(&self.path) {
-            true if self.is_machine() && self.closes(&real) => Err(PathError::Denied(path.shown())),
+            true if self.is_machine() => self.judge_outside(path, &real).map(|()| real),
             true => Ok(real),
             false => Err(PathError::Outside(path.shown())),
         }
@@ -385,7 +411,11 @@ impl Root {
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
             match patient(|| rustix::fs::openat2(&self.dir, path, flags, Mode::empty(), resolve)) {
                 Err(rustix::io::Errno::NOSYS) => {}
-                opened => return Ok(opened?.into()),
+                opened => {
+                    let file = File::from(opened?);
+                    let closed = self.is_machine() && shows_processes(&file);
+                    return if closed { Err(io::ErrorKind::NotFound.into()) } else { Ok(file) };
+                }
             }
         }
         match self.path.join(path).symlink_metadata()?.is_file() {

@@ -435,7 +435,7 @@ pub(crate) struct Flags {
     /// Sandbox for commands: auto, off, require, require=A|B|C
     #[arg(long, value_name = "MODE")]
     pub(crate) sandbox: Option<String>,
-    /// Which files edit and read tools reach: workspace, machine (with --sandbox off)
+    /// Which files the file tools can reach: workspace, machine (with --sandbox off)
     #[arg(long, value_name = "WHICH")]
     pub(crate) file_access: Option<String>,
     /// A command that must pass before the task counts as done; repeatable

@@ -109,7 +109,7 @@ settings! {
     sandbox_write: Vec<PathBuf> = Kind::List, None, Untrusted::No,
         "folders outside the workspace that every command may write to";
     file_access: FileAccess = Kind::Choice(FileAccess::NAMES), Some("workspace"), Untrusted::No,
-        "which files edit and read tools reach: those of the workspace, or those of the whole \
+        "which files the file tools can reach: those of the workspace, or those of the whole \
          machine, which needs sandbox = \"off\"";
     edits: Edits = Kind::Choice(Edits::NAMES), Some("any"), Untrusted::Earlier,
         "whether commands may change files in the workspace, or only edit tools may (except in \

@@ -90,9 +90,11 @@ impl Plain {
             }
             (Mode::Auto, level) => format!("sandbox level {level:?}"),
         };
+        let files =
+            if s.config.reaches_machine() { "; file tools reach the whole machine" } else { "" };
         let (app, id, model) =
             (crate::APP, output::id(&self.session), output::one_line(&s.config.model));
-        self.quiet(&format!("dunnock {app} · {model} · session {id} · {confined}"));
+        self.quiet(&format!("dunnock {app} · {model} · session {id} · {confined}{files}"));
     }
 
     pub(crate) fn fact(&mut self, s: &State, event: &Event) {
