@@ -257,6 +257,8 @@ export interface OpenQuestion {
   rule?: string | null;
   /** The question itself, unless it is about a call: our own words, or the model's. */
   text?: string | null;
+  /** What the person may grant instead, once. */
+  wider?: string | null;
   /** The label for yes. */
   yes: string;
 }

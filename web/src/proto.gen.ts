@@ -6,6 +6,8 @@
 export interface Access {
   /** Of these, only the configuration of git repositories. */
   git_config?: boolean;
+  /** Of the network, only these hosts. */
+  hosts?: HostSet;
   /** The person's own login for the program that runs. */
   login?: boolean;
   /** The machine's network. */
@@ -48,7 +50,7 @@ export type AllowedBy = {
 } | "harness";
 
 /** The person's answer. */
-export type Answer = "yes" | "no" | {
+export type Answer = "yes" | "no" | "wider" | {
   always: {
     /** The rule, as it was shown. */
     rule: Rule;
@@ -111,6 +113,8 @@ export interface Approval {
   request: RequestKind;
   /** The rule that "always" would create, unless that rule would match everything. */
   rule?: Rule | null;
+  /** What the person may grant instead: the network, where `access` has only named hosts of it. */
+  wider?: Access;
 }
 
 /** A question to the person is open. */
@@ -391,6 +395,8 @@ export interface Config {
   effort: Effort | null;
   /** Which files the file tools can reach. */
   file_access: FileAccess;
+  /** Hosts that every command in the sandbox may reach. */
+  hosts: HostSet;
   /** Tokens to reserve for an answer. */
   max_output: number;
   /** The maximum number of model requests for one prompt. */
@@ -461,6 +467,8 @@ export interface ConfigPatch {
   effort: Effort | null;
   /** Which files the file tools can reach. */
   file_access: FileAccess;
+  /** Hosts that every command in the sandbox may reach. */
+  hosts: HostSet;
   /** Tokens to reserve for an answer. */
   max_output: number;
   /** The maximum number of model requests for one prompt. */
@@ -622,6 +630,8 @@ export interface Finished {
   isolation?: Isolation | null;
   /** Processes that it started are still running. */
   left_process?: boolean;
+  /** What it had no access to in the network. */
+  missing_network?: MissingNetwork | null;
   /** How long it took. */
   ms: number;
   /** How it ended. */
@@ -709,6 +719,12 @@ export type Greeting = {
 /** A BLAKE3 hash in hexadecimal digits. */
 export type Hash = string;
 
+/** Hosts that may be reached: example.com, *.example.com, example.com:8443 */
+export type HostRule = string;
+
+/** All hosts that something may reach. */
+export type HostSet = (HostRule)[];
+
 /** The id of a command, chosen by its sender. */
 export type InputId = string;
 
@@ -717,6 +733,11 @@ export type InterruptRequested = { [key: string]: never };
 
 /** How well a command is isolated; A is best. */
 export type Isolation = "A" | "B" | "C" | "D";
+
+/** What a call had no access to in the network. */
+export type MissingNetwork = {
+  hosts: HostSet;
+} | "whole";
 
 /** The approval mode: which calls need the person's approval. */
 export type Mode = "read" | "ask" | "edits" | "auto" | "all";
@@ -872,6 +893,8 @@ export interface Preamble {
   first_changed?: number | null;
   /** The blob with the exact bytes. */
   hash: Hash;
+  /** The hosts that commands could reach when it was rendered. */
+  hosts?: HostSet;
   /** How commands are isolated, as it describes that. Sessions of older releases do not have it. */
   level?: Isolation | null;
   /** The longest answer to request, in tokens, if limited. */
@@ -974,6 +997,11 @@ export type QuestionKind = {
 
 /** Why approval is needed. */
 export type Reason = "requests_network" | {
+  was_refused: {
+    /** The hosts. */
+    hosts: HostSet;
+  };
+} | {
   uses_network: {
     /** The program. */
     program: string;
@@ -1057,7 +1085,7 @@ export interface Replied {
 }
 
 /** The kinds of requests. Each has its own heading and its own label for a yes. */
-export type RequestKind = "unsandboxed" | "network" | "secrets" | "protected" | "repository" | "login" | "extra_access" | "destructive" | "command" | "edit" | "edit_and_delete" | "deletion" | "move" | "process_input" | {
+export type RequestKind = "unsandboxed" | "network" | "hosts" | "secrets" | "protected" | "repository" | "login" | "extra_access" | "destructive" | "command" | "edit" | "edit_and_delete" | "deletion" | "move" | "process_input" | {
   tool: {
     /** Its name, from the list of tools that the session offers. */
     name: string;

@@ -69,6 +69,7 @@ mod tests {
         ("dunnock-store", &["dunnock-core", "dunnock-ports", "dunnock-private", "dunnock-proto"]),
         ("dunnock-engine", &["dunnock-core", "dunnock-ports", "dunnock-private", "dunnock-proto"]),
         ("dunnock-model", &["dunnock-core", "dunnock-ports", "dunnock-private", "dunnock-proto"]),
+        ("dunnock-egress", &["dunnock-proto"]),
         ("dunnock-sandbox", &["dunnock-private"]),
         ("dunnock-tui", &["dunnock-core", "dunnock-private", "dunnock-proto"]),
         ("dunnock-serve", &["dunnock-core", "dunnock-engine", "dunnock-ports", "dunnock-proto"]),
@@ -76,6 +77,7 @@ mod tests {
             "dunnock-tools",
             &[
                 "dunnock-core",
+                "dunnock-egress",
                 "dunnock-ports",
                 "dunnock-private",
                 "dunnock-proto",

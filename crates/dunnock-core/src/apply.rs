@@ -6,13 +6,13 @@
 //! decisions belong to [`decide`](crate::decide()).
 
 use crate::state::{
-    Call, OwnerState, Phase, Progress, Question, Stage, State, Task, Undo, Unknown,
+    Call, LastMissing, OwnerState, Phase, Progress, Question, Stage, State, Task, Undo, Unknown,
 };
 use dunnock_proto::{
     Answer, Answered, CallId, CallPart, Class, Compacted, Config, Decoded, EndReason, Event,
-    Failure, Finished, Hash, Need, NoticeKind, Outcome, OwnerChanged, Part, Proof, QuestionKind,
-    Record, Recovery, Replied, RewindRequested, Role, Seq, Span, Step, StepStarted, Strength,
-    Usage,
+    Failure, Finished, Hash, MissingNetwork, Need, NoticeKind, Outcome, OwnerChanged, Part, Proof,
+    QuestionKind, Record, Recovery, Replied, RewindRequested, Role, Seq, Span, Step, StepStarted,
+    Strength, Usage,
 };
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ pub fn apply(s: &mut State, event: &Event) {
                 call.edited.clone_from(&e.args);
                 call.allowed = Some(e.hash);
                 call.level = e.isolation;
-                call.access = e.access;
+                call.access = e.access.clone();
                 s.outside |= call.leaves_process && !e.access.is_nothing();
             }
         }
@@ -396,6 +396,7 @@ impl State {
         }
         let Some(call) = self.call_mut(e.call) else { return };
         let began = matches!(call.stage, Stage::Started(_));
+        let (args, had) = (call.args().clone(), call.access.hosts.clone());
         let left_process = e.left_process || ok && call.leaves_process;
         let left_with_access = e.left_process && !call.access.is_nothing();
         let (wrote, harness) = (began && call.writes(), call.harness);
@@ -410,6 +411,20 @@ impl State {
         }
         self.task.acted |= wrote && !harness;
         self.outside |= left_with_access;
+        match e.missing_network.clone() {
+            Some(missing) => {
+                // The next call needs what this one had, too.
+                let missing = match missing {
+                    MissingNetwork::Hosts(refused) => MissingNetwork::Hosts(refused.and(&had)),
+                    MissingNetwork::Whole => MissingNetwork::Whole,
+                };
+                self.missing_network = Some(LastMissing { args, missing });
+            }
+            None if ok && self.missing_network.as_ref().is_some_and(|last| last.args == args) => {
+                self.missing_network = None;
+            }
+            None => {}
+        }
         self.left_process |= left_process;
         if edits && !e.seen_files.is_empty() {
             let names = e.seen_files.iter().map(|file| file.path.clone());

@@ -130,7 +130,7 @@ impl CompactionNotes {
         let Some(at) = self.asked.iter().position(|(asked, _)| *asked == question) else { return };
         let (_, asked) = self.asked.remove(at);
         let said = match answer {
-            Answer::Yes | Answer::Always { .. } => "yes".to_owned(),
+            Answer::Yes | Answer::Wider | Answer::Always { .. } => "yes".to_owned(),
             Answer::No => "no".to_owned(),
             Answer::Edit { args } => format!("yes, with {args}"),
             Answer::Text { text } => text.to_string(),

@@ -31,6 +31,8 @@ pub use decide::decide;
 pub use effect::{Effect, begin, due, settled, stopping, wanted};
 pub use file_history::{FileHistory, UndoTarget, Window};
 pub use input::{Claim, DecideContext, EffectOutcome, Input, Previews, Report};
-pub use state::{Call, OwnerState, Phase, PhaseName, Question, Spent, Stage, State, Undo, Unknown};
+pub use state::{
+    Call, LastMissing, OwnerState, Phase, PhaseName, Question, Spent, Stage, State, Undo, Unknown,
+};
 pub use status::Status;
 pub use transcript::{Fold, Request, Segment, Transcript};

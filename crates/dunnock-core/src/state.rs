@@ -5,9 +5,9 @@
 //! transcript, not here.
 
 use dunnock_proto::{
-    Access, At, CallId, CallPart, Class, Config, EndReason, Hash, Isolation, OutboxWritten, Owner,
-    PlanStep, Preamble, Proof, QuestionId, QuestionKind, Recovery, Role, Seq, Source, Span, Step,
-    Strength, Tree,
+    Access, At, CallId, CallPart, Class, Config, EndReason, Hash, Isolation, MissingNetwork,
+    OutboxWritten, Owner, PlanStep, Preamble, Proof, QuestionId, QuestionKind, Recovery, Role, Seq,
+    Source, Span, Step, Strength, Tree,
 };
 use dunnock_proto::{Mode, Reserved, Rule, Sandbox, Scope, Usage};
 use std::collections::{BTreeMap, BTreeSet};
@@ -301,6 +301,16 @@ impl Task {
     }
 }
 
+/// A call that had no access to something in the network: the next call of the same programs asks
+/// for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastMissing {
+    /// Its arguments.
+    pub args: Arc<str>,
+    /// What it had no access to.
+    pub missing: MissingNetwork,
+}
+
 /// A folded session. Only events change the fields; see [`apply`](crate::apply()).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct State {
@@ -332,6 +342,8 @@ pub struct State {
     pub grants: Arc<Vec<Rule>>,
     /// Whether a process was started with more access than the sandbox.
     pub outside: bool,
+    /// The last call that had no access to something in the network.
+    pub missing_network: Option<LastMissing>,
     /// Whether a call has left something running for the current owner.
     pub left_process: bool,
     /// Files as the model last saw them: an edit of a file that has changed since is refused.
@@ -516,7 +528,8 @@ impl State {
             let effort = wanted.effort.zip(preamble.effort).is_none_or(|(a, b)| a == b.wanted);
             let level = preamble.level.is_none_or(|level| level == self.level());
             let files = preamble.reaches_machine == wanted.reaches_machine();
-            let settings = profile && effort && window && level && files;
+            let hosts = preamble.hosts == wanted.hosts;
+            let settings = profile && effort && window && level && files && hosts;
             preamble.model == wanted.model && settings && !self.renew
         })
     }

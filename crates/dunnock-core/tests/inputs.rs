@@ -77,6 +77,7 @@ pub fn preamble(model: &str, salt: u64) -> Preamble {
         via_bridge: model == "m/hand",
         level: None,
         reaches_machine: false,
+        hosts: Default::default(),
     }
 }
 
@@ -140,6 +141,7 @@ pub fn config(r: &mut Rng) -> Config {
         baseline: r.chance(50),
         checkpoints: r.chance(60),
         file_access: FileAccess::Workspace,
+        hosts: Default::default(),
         sandbox: *r.pick(&[Sandbox::Auto, Sandbox::Auto, Sandbox::Off]).unwrap(),
         deny: if r.chance(20) { vec![rule(r)] } else { Vec::new() },
         allow: if r.chance(20) { vec![rule(r)] } else { Vec::new() },
@@ -430,6 +432,7 @@ pub fn reply(r: &mut Rng, s: &State) -> Command {
         (4 | 5, QuestionKind::Approval(asked)) if asked.rule.is_some() => {
             Answer::Always { rule: asked.rule.clone().expect("a rule") }
         }
+        (5, QuestionKind::Approval(asked)) if !asked.wider.is_nothing() => Answer::Wider,
         (0..=5, _) => Answer::Yes,
         (6 | 7, _) => Answer::No,
         (8, _) => Answer::Edit { args: text(r, 10) },

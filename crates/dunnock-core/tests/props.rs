@@ -4,7 +4,7 @@ use crate::inputs::{Kind, LINES, PATHS};
 use crate::world::{World, fold, refold};
 use dunnock_core::{
     Call, DecideContext, Effect, Input, Phase, Report, Stage, State, apply, begin, decide, due,
-    settled, stopping, wanted,
+    policy, settled, stopping, wanted,
 };
 use dunnock_proto::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -270,23 +270,25 @@ pub fn history(w: &World) {
 /// has what they were shown. How many began, and how many of those with more than the sandbox.
 pub fn access(log: &[Event]) -> (u64, u64) {
     let mut s = State::default();
-    let mut shown: BTreeMap<QuestionId, Access> = BTreeMap::new();
+    let mut shown: BTreeMap<QuestionId, [Access; 2]> = BTreeMap::new();
     let mut recorded: BTreeMap<CallId, Access> = BTreeMap::new();
     let (mut all, mut more) = (0, 0);
     for event in log {
         match event {
             Event::Asked(e) => {
-                shown.extend(e.kind.approval().map(|approval| (e.question, approval.access)));
+                let of = |asked: &Approval| [asked.access.clone(), asked.wider.clone()];
+                shown.extend(e.kind.approval().map(|asked| (e.question, of(asked))));
             }
             Event::Allowed(e) => {
                 if let AllowedBy::Person(question) = &e.by {
-                    let same = shown[question] == e.access || e.args.is_some();
+                    let [narrow, wide] = &shown[question];
+                    let edited = e.args.is_some() && narrow.covers(&e.access);
                     assert!(
-                        same && shown[question].covers(e.access),
+                        *narrow == e.access || *wide == e.access || edited,
                         "what was granted is not what was shown"
                     );
                 }
-                recorded.insert(e.call, e.access);
+                recorded.insert(e.call, e.access.clone());
             }
             Event::Started(e) => {
                 let call = s.call(e.call).expect("what begins is in work");
@@ -363,9 +365,10 @@ fn may_run(
         AllowedBy::Person(q) => {
             let asked = &approvals[q];
             assert_eq!(asked.call, e.call, "the person was asked about another call");
-            assert!(asked.access.covers(e.access), "more was granted than was shown");
+            let wider = !asked.wider.is_nothing() && asked.wider == e.access;
+            assert!(wider || asked.access.covers(&e.access), "more was granted than was shown");
             assert!(
-                e.args.is_some() || asked.access == e.access,
+                wider || e.args.is_some() || asked.access == e.access,
                 "what was granted is not what was shown"
             );
             assert!(
@@ -375,6 +378,7 @@ fn may_run(
             assert_eq!(asked.call_hash, call.hash(), "another call was shown");
             match &replied[q] {
                 Answer::Yes => assert_eq!(e.args, None),
+                Answer::Wider => assert!(!asked.wider.is_nothing() && asked.wider == e.access),
                 Answer::Edit { args } => assert_eq!(e.args.as_ref(), Some(args)),
                 Answer::Always { rule } => {
                     assert!(
@@ -386,7 +390,9 @@ fn may_run(
             }
         }
         AllowedBy::Grant(rule) => {
-            assert!(!denied && rule.tool == call.part.tool && kind != Kind::Never);
+            let opens_hosts = policy::opens_hosts(rule) && rule.access.covers(&e.access);
+            assert!(!denied && kind != Kind::Never);
+            assert!(opens_hosts || rule.tool == call.part.tool);
             assert!(granted.contains(rule) || s.config.allow.contains(rule));
             if !rule.words.is_empty() {
                 let (_, commands, kind) =

@@ -301,7 +301,7 @@ fn find_everything(_: &State, call: &Call) -> Findings {
         }
         Class::Read | Class::Edit => Access::NOTHING,
     };
-    Findings { never: None, reasons: vec![Reason::NamesSecret], access }
+    Findings { never: None, reasons: vec![Reason::NamesSecret], access, ..Findings::default() }
 }
 
 /// Every process has lists of its own, so that what one decided is folded, taken over and run by

@@ -94,7 +94,7 @@ fn always_is_for_calls_of_its_shape_only() {
          < shell: make all x | shell: make $X | shell: make clean
            answered
            allowed 2.0 Grant(Rule { tool: \"shell\", words: [\"make\", \"all\"], access: Access { \
-         network: false, secrets: false, protected: false, git_config: false, repository: false, login: false, outside: false, unsandboxed: false } })
+         network: false, hosts: HostSet({}), secrets: false, protected: false, git_config: false, repository: false, login: false, outside: false, unsandboxed: false } })
            asked q2 shell make $X / why: commands need approval in mode \"edits\"
            asked q3 shell make clean / why: commands need approval in mode \"edits\"
            started 2.0",
@@ -663,15 +663,19 @@ fn asked_for(mode: Mode, line: &str) -> Option<Approval> {
 #[test]
 fn a_question_carries_the_reason_the_isolation_the_access_and_the_rule() {
     let network = Access { network: true, ..Access::NOTHING };
+    let hosts = ["registry.npmjs.org".parse().unwrap()].into_iter().collect();
+    let hosts = Access { hosts, ..Access::NOTHING };
     let unsandboxed = Access { unsandboxed: true, ..Access::NOTHING };
     let npm = asked_for(Mode::Auto, "npm install").unwrap();
     assert_eq!(npm.reasons, [Reason::UsesNetwork { program: "npm".into() }]);
     assert_eq!(
-        (&npm.request, npm.isolation, npm.access),
-        (&RequestKind::Network, Some(Isolation::A), network)
+        (&npm.request, npm.isolation, &npm.access, &npm.wider),
+        (&RequestKind::Hosts, Some(Isolation::A), &hosts, &network)
     );
-    let words = vec!["npm".to_owned(), "install".to_owned()];
-    assert_eq!(npm.rule, Some(Rule { tool: "shell".into(), words, access: network }));
+    assert_eq!(npm.rule, Some(Rule { tool: "shell".into(), words: vec![], access: hosts }));
+    let ssh = asked_for(Mode::Auto, "ssh host true").unwrap();
+    assert_eq!((&ssh.request, &ssh.access), (&RequestKind::Network, &network));
+    assert_eq!((ssh.wider.is_nothing(), ssh.rule), (true, None));
     let sudo = asked_for(Mode::Auto, "sudo ls").unwrap();
     assert_eq!(sudo.reasons, [Reason::ActsOnMachine { program: "sudo".into() }]);
     assert_eq!(
@@ -738,10 +742,13 @@ fn edited_arguments_get_no_more_than_was_shown() {
         s.line("> go");
         s.line(&format!("< shell: {line}"));
         s.line(&format!("! edit {args}"));
-        (s.s.calls[0].access, s.out.contains("refused: InvalidAnswer"))
+        (s.s.calls[0].access.clone(), s.out.contains("refused: InvalidAnswer"))
     };
-    let network = Access { network: true, ..Access::NOTHING };
-    assert_eq!(edited("npm install", r#"{"command":"npm ci"}"#), (network, false));
+    let hosts = ["registry.npmjs.org".parse().unwrap()].into_iter().collect();
+    let hosts = Access { hosts, ..Access::NOTHING };
+    assert_eq!(edited("npm install", r#"{"command":"npm ci"}"#), (hosts, false));
+    let other = r#"{"command":"curl https://example.com/"}"#;
+    assert_eq!(edited("npm install", other), (Access::NOTHING, true));
     assert_eq!(edited("docker ps", r#"{"command":"make"}"#), (Access::NOTHING, false));
     assert_eq!(edited("make", r#"{"command":"npm install"}"#), (Access::NOTHING, true));
     assert_eq!(edited("npm install", r#"{"command":"rm -rf /"}"#), (Access::NOTHING, true));

@@ -5,8 +5,8 @@ use crate::ports::Ports;
 use dunnock_core::{Call, EffectOutcome, Stage};
 use dunnock_ports::{Blob, CancellationToken, DeltaSink, FilesError, ToolCall};
 use dunnock_proto::{
-    Baseline, Baselined, CallId, CallPart, Class, Hash, Isolation, Recovery, Role, SessionId, Step,
-    Tree, VerifyArgs,
+    Baseline, Baselined, CallId, CallPart, Class, Hash, HostSet, Isolation, Recovery, Role,
+    SessionId, Step, Tree, VerifyArgs,
 };
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ pub(crate) struct Baselining {
     pub(crate) commands: Vec<String>,
     pub(crate) step: Step,
     pub(crate) level: Isolation,
+    pub(crate) open_hosts: HostSet,
 }
 
 /// A baseline without results.
@@ -94,6 +95,7 @@ impl Baselining {
             workspace: folder.into(),
             call,
             isolation: level,
+            open_hosts: self.open_hosts.clone(),
             seen: Arc::default(),
             hidden_folder: None,
             time_left: None,

@@ -164,6 +164,7 @@ impl Driver {
                     workspace,
                     call,
                     isolation: level,
+                    open_hosts: s.config.hosts.clone(),
                     seen,
                     hidden_folder,
                     time_left: time_left(&ports, &s.config),
@@ -241,6 +242,7 @@ impl Driver {
                     commands: s.config.verify.clone(),
                     step: s.step,
                     level: s.level(),
+                    open_hosts: s.config.hosts.clone(),
                 };
                 Some(Box::pin(baseline.run(ports, halt)))
             }
@@ -457,7 +459,7 @@ async fn pictures(
 pub(crate) async fn host_info(ports: &Ports, s: &State) -> HostInfo {
     let workspace = s.workspace.as_deref().unwrap_or_default();
     let with_snapshot = s.config.snapshot && s.config.unattended;
-    ports.tools.host_info(workspace, s.level(), with_snapshot).await
+    ports.tools.host_info(workspace, s.level(), &s.config.hosts, with_snapshot).await
 }
 
 /// A step whose recorded preamble cannot be read: it is not sent with another one.

@@ -19,8 +19,8 @@ use dunnock_ports::{
     Blob, CancellationToken, DeltaSink, Model, Store, StoreError, ToolCall, Tools,
 };
 use dunnock_proto::{
-    Cause, Command, CommandRequest, Config, Decoded, EndReason, Event, Finished, Hash, Isolation,
-    Outcome, Owner, Preamble, QuestionKind, Record, Seq, SessionId, verify_chain,
+    Cause, Command, CommandRequest, Config, Decoded, EndReason, Event, Finished, Hash, HostSet,
+    Isolation, Outcome, Owner, Preamble, QuestionKind, Record, Seq, SessionId, verify_chain,
 };
 use std::sync::Arc;
 
@@ -308,6 +308,7 @@ impl Replay<'_> {
             session: self.session.clone(),
             workspace: hands.folder.into(),
             isolation: hands.level,
+            open_hosts: HostSet::NONE,
             seen: self.s.seen.clone(),
             hidden_folder: None,
             time_left: None,

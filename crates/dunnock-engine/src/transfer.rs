@@ -7,8 +7,8 @@ use crate::ports::Ports;
 use dunnock_core::{DecideContext, Input, Phase, Stage, State, decide};
 use dunnock_ports::{Appended, Batch, Blob, StoreError};
 use dunnock_proto::{
-    Cause, Command, CommandRequest, ConfigPatch, Event, FileAccess, InputId, Mode, Moved, Noticed,
-    Planner, Record, Sandbox, SessionId, StepRules,
+    Cause, Command, CommandRequest, ConfigPatch, Event, FileAccess, HostSet, InputId, Mode, Moved,
+    Noticed, Planner, Record, Sandbox, SessionId, StepRules,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -136,6 +136,7 @@ fn disarming(s: &State) -> Vec<Command> {
         // A stricter setting stays.
         sandbox: (s.config.sandbox == Sandbox::Off).then_some(Sandbox::Auto),
         file_access: Some(FileAccess::Workspace),
+        hosts: Some(HostSet::NONE),
         ..ConfigPatch::default()
     };
     if s.config.with(&set) != *s.config {

@@ -432,6 +432,7 @@ impl ModelClient {
             via_bridge: false,
             level: None,
             reaches_machine: config.reaches_machine(),
+            hosts: config.hosts.clone(),
         };
         Ok((preamble, blob))
     }
@@ -478,6 +479,7 @@ impl ModelClient {
             via_bridge: true,
             level: None,
             reaches_machine: config.reaches_machine(),
+            hosts: config.hosts.clone(),
         };
         Ok((preamble, blob))
     }

@@ -2,7 +2,7 @@
 
 use crate::{Blob, BoxFuture, CancellationToken, DeltaSink, FilesError};
 use dunnock_core::Call;
-use dunnock_proto::{Access, CallPreview, Finished, Hash, Isolation, SessionId, Tool};
+use dunnock_proto::{Access, CallPreview, Finished, Hash, HostSet, Isolation, SessionId, Tool};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,6 +30,8 @@ pub struct ToolCall {
     pub call: Call,
     /// How it must be isolated.
     pub isolation: Isolation,
+    /// Hosts that every command in the sandbox may reach.
+    pub open_hosts: HostSet,
     /// Files as the model last saw them.
     pub seen: Arc<BTreeMap<String, Hash>>,
     /// A folder that is hidden from commands, like those of the program itself: it holds the
@@ -83,14 +85,16 @@ pub trait Tools: Send + Sync {
         let _ = workspace;
         false
     }
-    /// What a model should know about this machine, for commands that are isolated like this.
+    /// What a model should know about this machine, for commands that are isolated like this and may
+    /// reach these hosts.
     fn host_info<'a>(
         &'a self,
         workspace: &'a str,
         isolation: Isolation,
+        open_hosts: &'a HostSet,
         with_snapshot: bool,
     ) -> BoxFuture<'a, HostInfo> {
-        let _ = (workspace, isolation, with_snapshot);
+        let _ = (workspace, isolation, open_hosts, with_snapshot);
         Box::pin(async { HostInfo::default() })
     }
     /// What a call with this access, isolated like this, would run, use and destroy, as far as that

@@ -5,7 +5,7 @@
 //! renamed or removed.
 
 use crate::{
-    Access, At, CallId, Class, Config, ConfigPatch, Decoded, Hash, Isolation, Need, Owner,
+    Access, At, CallId, Class, Config, ConfigPatch, Decoded, Hash, HostSet, Isolation, Need, Owner,
     Preamble, QuestionId, QuestionKind, Recovery, RewindTo, Rule, Scope, Seq, SessionId, Source,
     Step, Tree, Usage,
 };
@@ -427,6 +427,8 @@ pub enum Answer {
     Yes,
     /// No.
     No,
+    /// Yes, once, with the wider access that the question offers.
+    Wider,
     /// Yes, and from now on for calls that match this rule.
     Always {
         /// The rule, as it was shown.
@@ -610,6 +612,21 @@ pub struct Finished {
     /// Processes that it started are still running.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left_process: bool,
+    /// What it had no access to in the network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_network: Option<MissingNetwork>,
+}
+
+/// What a call had no access to in the network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum MissingNetwork {
+    /// These hosts.
+    Hosts(HostSet),
+    /// Access to named hosts was of no use: it does not use the proxy, or a name leads to a private
+    /// address.
+    Whole,
 }
 
 /// A file that the model has seen.
@@ -642,6 +659,7 @@ impl Finished {
             diff: None,
             images: Vec::new(),
             left_process: false,
+            missing_network: None,
         }
     }
 }

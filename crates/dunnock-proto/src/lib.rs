@@ -10,10 +10,12 @@
 
 #![warn(missing_docs)]
 
+mod address;
 mod command;
 #[macro_use]
 mod event;
 mod events_table;
+mod host;
 mod ids;
 mod link;
 mod message;
@@ -25,8 +27,10 @@ mod text;
 mod tool_view;
 mod usage;
 
+pub use address::is_public;
 pub use command::{Command, CommandRequest, Refused, RewindTo, Scope};
 pub use events_table::*;
+pub use host::{Host, HostRule, HostSet, InvalidHost};
 pub use ids::{At, CallId, Hash, InputId, Owner, QuestionId, Seq, SessionId, Step, Tree};
 pub use link::{Delta, Frame, Greeting, Hello, LINK_VERSION, Partial, Up};
 pub use message::{

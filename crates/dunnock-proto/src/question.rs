@@ -3,10 +3,10 @@
 //! Invariant: an interface shows a question from [`QuestionKind::view`] and the call's own
 //! arguments; it never parses a text.
 //! Invariant: no value in a [`Reason`] was written by a model. The programs and file names in it
-//! come from our own lists, and the rules from the person, so no argument can change a heading, a
-//! reason or what a yes grants.
+//! come from our own lists, the rules from the person, and hosts are only names and addresses, so no
+//! argument can change a heading, a reason or what a yes grants.
 
-use crate::{Access, CallId, Hash, Isolation, QuestionId, Rule};
+use crate::{Access, CallId, Hash, HostSet, Isolation, QuestionId, Rule};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -69,6 +69,9 @@ pub struct Approval {
     /// Exactly what a yes grants beyond the sandbox.
     #[serde(default, skip_serializing_if = "Access::is_nothing")]
     pub access: Access,
+    /// What the person may grant instead: the network, where `access` has only named hosts of it.
+    #[serde(default, skip_serializing_if = "Access::is_nothing")]
+    pub wider: Access,
     /// The rule that "always" would create, unless that rule would match everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
@@ -89,6 +92,8 @@ pub enum RequestKind {
     Unsandboxed,
     /// A command that needs the network.
     Network,
+    /// A command that needs named hosts of the network.
+    Hosts,
     /// A command that reads secret files.
     Secrets,
     /// A command that changes files which other programs run or follow.
@@ -127,6 +132,11 @@ pub enum RequestKind {
 pub enum Reason {
     /// The call itself requests network access.
     RequestsNetwork,
+    /// The same programs were refused these hosts the last time; its text does not name them.
+    WasRefused {
+        /// The hosts.
+        hosts: HostSet,
+    },
     /// The program uses the network.
     UsesNetwork {
         /// The program.
@@ -247,6 +257,9 @@ pub struct QuestionView {
     pub isolation: Option<String>,
     /// What a yes grants beyond the sandbox.
     pub access: Vec<String>,
+    /// What the person may grant instead, once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wider: Option<String>,
     /// The rule that "always" would create.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
@@ -308,6 +321,7 @@ impl QuestionKind {
                 reasons: Vec::new(),
                 isolation: None,
                 access: Vec::new(),
+                wider: None,
                 rule: None,
                 preview: Vec::new(),
                 yes,
@@ -372,12 +386,10 @@ impl Approval {
             }),
             access: match self.isolation {
                 // Where there is no sandbox, a yes grants everything.
-                Some(Isolation::D) => Access { unsandboxed: true, ..Access::NOTHING }
-                    .list()
-                    .map(str::to_owned)
-                    .collect(),
-                _ => self.access.list().map(str::to_owned).collect(),
+                Some(Isolation::D) => Access { unsandboxed: true, ..Access::NOTHING }.list(),
+                _ => self.access.list(),
             },
+            wider: (!self.wider.is_nothing()).then(|| self.wider.list().join("; ")),
             rule: self.rule.as_ref().map(Rule::words),
             preview: {
                 let code = "project code (scripts, hooks, build files) may run with this access";
@@ -400,6 +412,7 @@ impl RequestKind {
             Self::Network => {
                 ("Allow network access for this command?".into(), "Allow network access once")
             }
+            Self::Hosts => ("Let this command reach these hosts?".into(), "Allow these hosts once"),
             Self::Secrets => ("Let this command read secret files?".into(), "Allow once"),
             Self::Protected => ("Let this command change protected files?".into(), "Allow once"),
             Self::Repository => {
@@ -427,6 +440,9 @@ impl Reason {
     pub fn words(&self) -> String {
         match self {
             Self::RequestsNetwork => "the call asks for network access".into(),
+            Self::WasRefused { hosts } => {
+                format!("the last run tried to reach {hosts}, which its text does not name")
+            }
             Self::UsesNetwork { program } => format!("{program} uses the network"),
             Self::ContactsRemote { command } => format!("{command} contacts a remote repository"),
             Self::DiscardsWork { command } => {
@@ -517,6 +533,7 @@ mod tests {
             reasons: vec![Reason::ModeAsk],
             isolation: Some(Isolation::A),
             access: Access::NOTHING,
+            wider: Access::NOTHING,
             rule: None,
             project_code: false,
             preview: Vec::new(),
@@ -530,6 +547,7 @@ mod tests {
             Approval { reasons: vec![Reason::ModeEdits], ..approval.clone() },
             Approval { isolation: Some(Isolation::B), ..approval.clone() },
             Approval { access: Access { network: true, ..Access::NOTHING }, ..approval.clone() },
+            Approval { wider: Access { network: true, ..Access::NOTHING }, ..approval.clone() },
             Approval { rule: Some(rule), ..approval.clone() },
             Approval {
                 preview: vec![CallPreview::DiscardsChanges { staged: 1 }],

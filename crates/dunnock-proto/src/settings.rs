@@ -3,7 +3,7 @@
 //! Invariant: settings are recorded as events, so a new default in a later release never changes an
 //! old session.
 
-use crate::{At, Hash, Usage};
+use crate::{At, Hash, HostRule, HostSet, Usage};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The approval mode: which calls need the person's approval.
@@ -233,6 +233,9 @@ pub struct Preamble {
     /// File tools reached files outside the workspace when it was rendered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reaches_machine: bool,
+    /// The hosts that commands could reach when it was rendered.
+    #[serde(default, skip_serializing_if = "HostSet::is_empty")]
+    pub hosts: HostSet,
 }
 
 /// A session that plans, acts on the plan and checks the results, until the checks pass.
@@ -329,12 +332,15 @@ pub struct Rule {
 }
 
 /// What a call is granted beyond the sandbox.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Access {
     /// The machine's network.
     pub network: bool,
+    /// Of the network, only these hosts.
+    #[serde(skip_serializing_if = "HostSet::is_empty")]
+    pub hosts: HostSet,
     /// Secret files in the workspace.
     pub secrets: bool,
     /// Files in the workspace that other programs run or follow.
@@ -359,6 +365,7 @@ impl Access {
     /// Nothing beyond the sandbox.
     pub const NOTHING: Self = Self {
         network: false,
+        hosts: HostSet::NONE,
         secrets: false,
         protected: false,
         git_config: false,
@@ -376,9 +383,11 @@ impl Access {
 
     /// Both grants combined.
     #[must_use]
-    pub fn and(self, more: Self) -> Self {
+    pub fn and(&self, more: &Self) -> Self {
+        let network = self.network || more.network;
         Self {
-            network: self.network || more.network,
+            network,
+            hosts: if network { HostSet::NONE } else { self.hosts.and(&more.hosts) },
             secrets: self.secrets || more.secrets,
             protected: self.protected || more.protected,
             git_config: self.git_config || more.git_config,
@@ -391,16 +400,38 @@ impl Access {
 
     /// Whether this includes everything the other grants.
     #[must_use]
-    pub fn covers(self, other: Self) -> bool {
-        let whole = Self { git_config: self.git_config || self.protected, ..self };
-        whole.and(other) == whole
+    pub fn covers(&self, other: &Self) -> bool {
+        let whole = |wide: bool, part: bool| wide || !part;
+        whole(self.network, other.network)
+            && (self.network || self.hosts.includes(&other.hosts))
+            && whole(self.secrets, other.secrets)
+            && whole(self.protected, other.protected)
+            && whole(self.git_config || self.protected, other.git_config)
+            && whole(self.repository, other.repository)
+            && whole(self.login, other.login)
+            && whole(self.outside, other.outside)
+            && whole(self.unsandboxed, other.unsandboxed)
+    }
+
+    /// Its hosts, for people.
+    fn host_names(&self) -> String {
+        let name = |rule: &HostRule| match rule.is_private() {
+            true => format!("{rule} (not public)"),
+            false => rule.to_string(),
+        };
+        self.hosts.iter().map(name).collect::<Vec<_>>().join(", ")
     }
 
     /// What it grants, one phrase each; empty if nothing.
-    pub fn list(self) -> impl Iterator<Item = &'static str> {
+    #[must_use]
+    pub fn list(&self) -> Vec<String> {
+        let hosts =
+            (!self.hosts.is_empty()).then(|| format!("connections to {}", self.host_names()));
         let all = [
             (self.unsandboxed, "everything your user account can do"),
             (self.network, "full network access, including services on this machine"),
+        ];
+        let more = [
             (self.secrets, "read access to secret files in this folder (.env)"),
             (
                 self.protected,
@@ -411,7 +442,12 @@ impl Access {
             (self.login, "your own login for this program (details under \"effect\")"),
             (self.outside, "access to files outside this folder"),
         ];
-        all.into_iter().filter(|(on, _)| *on).map(|(_, words)| words)
+        let words = |(on, words): (bool, &str)| on.then(|| words.to_owned());
+        all.into_iter()
+            .filter_map(words)
+            .chain(hosts)
+            .chain(more.into_iter().filter_map(words))
+            .collect()
     }
 }
 
@@ -419,20 +455,25 @@ impl Rule {
     /// The rule as text for people: what it covers, and what it grants.
     #[must_use]
     pub fn words(&self) -> String {
+        if self.words.is_empty() && !self.access.hosts.is_empty() {
+            return format!("commands in the sandbox that need only {}", self.access.host_names());
+        }
         let covers = match self.words.is_empty() {
             true => format!("every call to {}", self.tool),
             false => {
                 format!("{}commands that start with \"{}\"", kind(&self.tool), self.words.join(" "))
             }
         };
-        let access: Vec<&str> = self.access.list().collect();
+        let access = self.access.list();
         if access.is_empty() { covers } else { format!("{covers}, with {}", access.join("; ")) }
     }
 
     /// The pattern of the calls that match it.
     #[must_use]
     pub fn shape(&self) -> String {
-        if self.words.is_empty() {
+        if self.words.is_empty() && !self.access.hosts.is_empty() {
+            format!("hosts {}", self.access.hosts)
+        } else if self.words.is_empty() {
             self.tool.clone()
         } else {
             format!("{} {}", self.tool, self.words.join(" "))
@@ -656,6 +697,8 @@ config! {
     sandbox: Sandbox = Sandbox::Auto;
     /// Which files the file tools can reach.
     file_access: FileAccess = FileAccess::Workspace;
+    /// Hosts that every command in the sandbox may reach.
+    hosts: HostSet = HostSet::NONE;
     /// Rules for calls that are always denied, whatever else allows them.
     deny: Vec<Rule> = Vec::new();
     /// Rules for calls that are always allowed, saved by the person earlier.

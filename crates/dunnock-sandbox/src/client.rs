@@ -13,7 +13,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc as unbounded, oneshot};
 
@@ -81,6 +81,28 @@ pub struct Launcher {
     stopped: AtomicBool,
 }
 
+/// A listener in a network that commands share.
+pub struct NetworkListener {
+    listener: std::net::TcpListener,
+    line: Weak<RunningLauncher>,
+}
+
+impl NetworkListener {
+    /// The listener, which does not block.
+    ///
+    /// # Errors
+    /// If there are too many descriptors.
+    pub fn listener(&self) -> io::Result<std::net::TcpListener> {
+        self.listener.try_clone()
+    }
+
+    /// Whether the network is still there: it goes with the launcher that created it.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.line.upgrade().is_some_and(|line| lock(&line.child).is_some())
+    }
+}
+
 /// A running launcher.
 struct RunningLauncher {
     pid: Option<rustix::process::Pid>,
@@ -90,6 +112,7 @@ struct RunningLauncher {
     /// What commands left running, as it was last listed: process ids, and when they were started.
     listed: Mutex<HashMap<i32, u64>>,
     releasing: Mutex<HashMap<u64, mpsc::Sender<()>>>,
+    creating: Mutex<HashMap<String, mpsc::Sender<io::Result<OwnedFd>>>>,
     probing: Mutex<Option<mpsc::Sender<Result<Probed, String>>>>,
     child: Mutex<Option<Child>>,
     /// It stays when this program ends, because something that it started is kept.
@@ -147,6 +170,7 @@ impl Launcher {
             listing: Mutex::default(),
             listed: Mutex::default(),
             releasing: Mutex::default(),
+            creating: Mutex::default(),
             probing: Mutex::default(),
             child: Mutex::new(Some(child)),
             keeps: AtomicBool::new(false),
@@ -226,6 +250,44 @@ impl Launcher {
         probed.and_then(|probed| probed).map_err(io::Error::other)
     }
 
+    /// Creates the shared network of this name anew, with a listener on its loopback interface:
+    /// what is connected to there, in commands that share the network, arrives here.
+    ///
+    /// # Errors
+    /// If the launcher cannot be started or dies, or no network can be created.
+    pub fn listen(&self, name: &str) -> io::Result<NetworkListener> {
+        let mut line = self.running_launcher()?;
+        // If the launcher died since the last command, replace it once.
+        let sent = (0..2).find_map(|n| {
+            let (tell, receiver) = mpsc::channel();
+            lock(&line.creating).insert(name.to_owned(), tell);
+            match send(&line.socket, &Ask::Listen { name: name.to_owned() }, &[]) {
+                Ok(()) => Some(Ok(receiver)),
+                Err(error) if n > 0 => Some(Err(error)),
+                Err(_) => {
+                    let mut now = lock(&self.line);
+                    if now.as_ref().is_some_and(|now| Arc::ptr_eq(now, &line)) {
+                        *now = None;
+                    }
+                    drop(now);
+                    match self.running_launcher() {
+                        Ok(new) => line = new,
+                        Err(error) => return Some(Err(error)),
+                    }
+                    None
+                }
+            }
+        });
+        let gone = || io::Error::other("the process that starts commands does not answer");
+        let receiver = sent.ok_or_else(gone)??;
+        let created = receiver.recv_timeout(Duration::from_secs(10));
+        lock(&line.creating).remove(name);
+        let listener = created.map_err(|_| gone())??;
+        let listener = std::net::TcpListener::from(listener);
+        listener.set_nonblocking(true)?;
+        Ok(NetworkListener { listener, line: Arc::downgrade(&line) })
+    }
+
     /// Drops the shared network of this name; no command needs it any more.
     pub fn leave(&self, name: &str) {
         if let Some(line) = lock(&self.line).as_ref() {
@@ -286,7 +348,7 @@ impl RunningLauncher {
     /// Forwards the launcher's messages until it is gone.
     fn listen(&self) {
         let mut buffer = Vec::new();
-        while let Ok(Some((tell, _))) = receive::<Tell>(&self.socket, &mut buffer) {
+        while let Ok(Some((tell, mut fds))) = receive::<Tell>(&self.socket, &mut buffer) {
             let (id, ended) = match tell {
                 Tell::Released { id } => {
                     lock(&self.releasing).remove(&id);
@@ -295,6 +357,14 @@ impl RunningLauncher {
                 Tell::Probed(probed) => {
                     if let Some(asked) = lock(&self.probing).take() {
                         let _ = asked.send(probed);
+                    }
+                    continue;
+                }
+                Tell::Listens { name, created } => {
+                    if let Some(asked) = lock(&self.creating).remove(&name) {
+                        let missing = || io::Error::other("no listener came with the network");
+                        let listener = created.map_err(io::Error::other);
+                        let _ = asked.send(listener.and_then(|()| fds.pop().ok_or_else(missing)));
                     }
                     continue;
                 }
@@ -339,6 +409,7 @@ impl RunningLauncher {
         lock(&self.waiting).clear(); // pending commands end as `Lost`
         lock(&self.listing).clear();
         lock(&self.releasing).clear();
+        lock(&self.creating).clear();
         lock(&self.probing).take();
     }
 }

@@ -11,15 +11,21 @@ use std::path::PathBuf;
 const NAMED: usize = 5;
 
 impl Layout {
-    /// Two lines: what commands reach over the network, and which files.
+    /// Two lines: what commands reach over the network, and which files. `hosts` are those that they
+    /// may reach through a proxy.
     #[must_use]
-    pub fn describe(&self, spec: &SandboxSpec) -> [String; 2] {
+    pub fn describe(&self, spec: &SandboxSpec, hosts: &str) -> [String; 2] {
+        let shared = "a 127.0.0.1 that all of them in this session share";
         let network = match (spec.network, spec.isolation) {
-            (true, _) => "they can use the machine's network",
-            (false, Isolation::A | Isolation::B) => {
-                "they have no network, only a 127.0.0.1 that all of them in this session share"
+            (true, _) => "they can use the machine's network".to_owned(),
+            (false, Isolation::A | Isolation::B) if hosts.is_empty() => {
+                format!("they have no network, only {shared}")
             }
-            (false, Isolation::C) => "they can open no sockets, not even to 127.0.0.1",
+            (false, Isolation::A | Isolation::B) => format!(
+                "they have no network, only {shared}, and through the proxy in HTTP_PROXY and \
+                 HTTPS_PROXY these hosts: {hosts}"
+            ),
+            (false, Isolation::C) => "they can open no sockets, not even to 127.0.0.1".to_owned(),
         };
         let workspace = match spec.writes {
             true => "the workspace",

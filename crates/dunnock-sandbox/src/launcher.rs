@@ -18,7 +18,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd, FromRawFd as _, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitCode, ExitStatus as WaitStatus};
 use std::rc::Rc;
@@ -334,6 +334,12 @@ impl LauncherProcess {
                 let _ = self.tell(&Tell::Listed { id, programs });
             }
             Ask::Hold { id } => self.held.extend(fds.into_iter().map(|fd| (id, fd))),
+            Ask::Listen { name } => {
+                let listener = self.listen(&name);
+                let created = listener.as_ref().map(|_| ()).map_err(ToString::to_string);
+                let fds: Vec<_> = listener.iter().map(AsFd::as_fd).collect();
+                send(self.socket.as_fd(), &Tell::Listens { name, created }, &fds).ok()?;
+            }
             Ask::Leave { name } => {
                 self.nets.borrow_mut().remove(&name);
                 self.plans.borrow_mut().retain(|known| known.spec.shares.as_ref() != Some(&name));
@@ -614,9 +620,22 @@ impl LauncherProcess {
         if let Some(net) = self.nets.borrow().get(name) {
             return Ok(Some(net.clone()));
         }
-        let net = Rc::new(network()?);
+        let net = Rc::new(network(None)?);
         self.nets.borrow_mut().insert(name.clone(), net.clone());
         Ok(Some(net))
+    }
+
+    /// Creates the network of this name anew. Returns a listener in it, for the program: nothing
+    /// listens there any more when the program is gone.
+    fn listen(&self, name: &str) -> std::io::Result<OwnedFd> {
+        use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+        let net = Rc::new(network(Some(&theirs))?);
+        let listener = received(&ours)
+            .ok_or_else(|| std::io::Error::other("the listener of a network was not received"))?;
+        self.nets.borrow_mut().insert(name.to_owned(), net);
+        Ok(listener)
     }
 
     /// The plan for a sandbox. Recent ones are cached, since most commands use the same.

@@ -47,7 +47,7 @@ mod tree;
 mod wire;
 
 #[cfg(target_os = "linux")]
-pub use client::{Ended, Held, Launcher, Lister, Run, Running};
+pub use client::{Ended, Held, Launcher, Lister, NetworkListener, Run, Running};
 pub use git_names::{GIT_ACTS_ON, REPOSITORY, is_repository};
 #[cfg(target_os = "linux")]
 pub use launcher::{KeptProcess, kept_processes, serve, stop_kept_process};

@@ -67,6 +67,8 @@ pub(crate) enum Ask {
     Hold { id: u64 },
     /// Close a held descriptor.
     Release { id: u64 },
+    /// Create the shared network of this name anew, with a listener in it.
+    Listen { name: String },
     /// Drop the shared network of this name.
     Leave { name: String },
 }
@@ -113,6 +115,9 @@ pub(crate) enum Tell {
     Refused { id: u64, why: String },
     /// The strongest sandbox that works, or why that could not be found out.
     Probed(Result<Probed, String>),
+    /// The shared network of this name was created; the listener in it is attached. Otherwise, why
+    /// it could not be created.
+    Listens { name: String, created: Result<(), String> },
     /// The held descriptor is closed.
     Released { id: u64 },
     /// The running programs of a command.

@@ -186,6 +186,7 @@ impl Model for ScriptedModel {
                 via_bridge: false,
                 level: None,
                 reaches_machine: config.reaches_machine(),
+                hosts: config.hosts.clone(),
             };
             Ok((preamble, blob))
         })

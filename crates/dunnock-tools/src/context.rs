@@ -3,7 +3,7 @@
 use crate::limits::Limits;
 use crate::root::Root;
 use dunnock_ports::{CancellationToken, DeltaSink};
-use dunnock_proto::{Access, CallId, Isolation, SessionId};
+use dunnock_proto::{Access, CallId, HostSet, Isolation, SessionId};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,6 +19,9 @@ pub(crate) struct CallContext {
     /// How its commands are sandboxed, and what access they are granted beyond that.
     pub(crate) level: Isolation,
     pub(crate) access: Access,
+    /// Hosts that every command may reach, besides those that `access` has.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no sandbox"))]
+    pub(crate) open_hosts: HostSet,
     /// A folder that is hidden from commands.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no sandbox"))]
     pub(crate) hidden_folder: Option<PathBuf>,
@@ -27,6 +30,8 @@ pub(crate) struct CallContext {
     pub(crate) histories: Arc<crate::git_history::Histories>,
     #[cfg(target_os = "linux")]
     pub(crate) launcher: Arc<dunnock_sandbox::Launcher>,
+    #[cfg(target_os = "linux")]
+    pub(crate) proxies: Arc<crate::proxies::Proxies>,
     /// Where things are on this machine, for the sandbox.
     #[cfg(target_os = "linux")]
     pub(crate) layout: Option<Arc<dunnock_sandbox::Layout>>,

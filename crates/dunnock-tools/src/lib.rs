@@ -40,6 +40,8 @@ mod preview;
 mod process;
 mod processes;
 mod programs;
+#[cfg(target_os = "linux")]
+mod proxies;
 pub mod root;
 #[cfg(target_os = "linux")]
 mod sandbox;

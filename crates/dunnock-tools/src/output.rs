@@ -1,7 +1,7 @@
 //! What a tool returns.
 
 use dunnock_ports::Blob;
-use dunnock_proto::SeenFile;
+use dunnock_proto::{MissingNetwork, SeenFile};
 
 /// How a tool ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(crate) struct ToolOutput {
     pub(crate) diff: Option<Blob>,
     /// Processes of the call are still running.
     pub(crate) left_process: bool,
+    /// What it had no access to in the network.
+    pub(crate) missing_network: Option<MissingNetwork>,
     /// An image that the model is shown with the text.
     pub(crate) image: Option<Blob>,
 }
@@ -46,6 +48,7 @@ impl ToolOutput {
             seen_files: Vec::new(),
             diff: None,
             left_process: false,
+            missing_network: None,
             image: None,
         }
     }

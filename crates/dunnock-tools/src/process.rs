@@ -149,8 +149,14 @@ impl Program {
                 let short_path = context
                     .approved()
                     .is_some_and(|layout| layout.shortens_path(context.root.path()));
-                let (level, network) = (Some(context.level), context.access.network);
-                watch = Watch { guards: boxed.guards, level, network, short_path, history: None };
+                watch = Watch {
+                    guards: boxed.guards,
+                    level: Some(context.level),
+                    network: context.access.network,
+                    proxy: boxed.proxy,
+                    short_path,
+                    history: None,
+                };
                 spec = Some(boxed.spec);
                 repositories = Some(boxed.repositories);
             }
@@ -216,6 +222,9 @@ pub(crate) struct Watch {
     /// It had access to the network.
     #[cfg(target_os = "linux")]
     network: bool,
+    /// Through which it reaches named hosts.
+    #[cfg(target_os = "linux")]
+    proxy: Option<std::sync::Arc<crate::proxies::NetworkProxy>>,
     /// Its `PATH` lacks folders of the workspace.
     #[cfg(target_os = "linux")]
     short_path: bool,
@@ -251,7 +260,22 @@ impl Watch {
         said
     }
 
-    /// The same, without git's history.
+    /// Tells the model which hosts a finished program could not reach.
+    pub(crate) fn add_missing_network(&self, output: &mut ToolOutput) {
+        #[cfg(target_os = "linux")]
+        if let Some(proxy) = &self.proxy {
+            let failed = output.end == ToolStatus::Failed;
+            let missing = proxy.missing(failed, &output.text);
+            if let Some((text, missing)) = missing {
+                output.add(&text);
+                output.missing_network = missing;
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = output;
+    }
+
+    /// What the sandbox did, without git's history.
     pub(crate) fn sandbox_over(&self, failed: bool, output: &str) -> String {
         #[cfg(target_os = "linux")]
         {
@@ -283,18 +307,8 @@ impl Watch {
                 "erofs",
                 "permissionerror",
             ];
-            let lost = [
-                "could not resolve",
-                "name resolution",
-                "network is unreachable",
-                "enotfound",
-                "eai_again",
-                "econnrefused",
-                "connection refused",
-                "failed to download",
-                "could not connect",
-            ];
             let output = output.to_lowercase();
+            let lost = failed && crate::proxies::shows_lost_host(&output);
             let seen = |words: &[&str]| failed && words.iter().any(|word| output.contains(word));
             match self.level {
                 Some(dunnock_proto::Isolation::C) if seen(&refused) => said.push(
@@ -307,7 +321,7 @@ impl Watch {
                      \"tools-only\" only to its build folders), $TMPDIR and their caches, and not to \
                      .git/config, hooks and similar files]"
                 )),
-                Some(_) if !self.network && seen(&lost) => said.push(
+                Some(_) if !self.network && self.proxy.is_none() && lost => said.push(
                     "[sandbox: without \"network\": true, a command has at most a private loopback; \
                      call again with it to ask the person for network access]"
                         .into(),
@@ -425,6 +439,7 @@ pub(crate) async fn run_until(
         let slow = matches!(over, Over::Slow);
         let mut said = said(output.kept, None, over, most, &name, context);
         let more = watch.sandbox_over(said.end == ToolStatus::Failed, &said.text);
+        watch.add_missing_network(&mut said);
         said.add(&more);
         let running = RunningProgram { label, child, chunks, watch, ends_by_itself: slow };
         return Ran::Continues(said, Box::new(running));
@@ -445,6 +460,7 @@ pub(crate) async fn run_until(
         .map(|streams| streams.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
     let mut said = said(output.kept, apart, over, most, &name, context);
     let more = watch.over(said.end == ToolStatus::Failed, &said.text);
+    watch.add_missing_network(&mut said);
     said.add(&more);
     Ran::Ended(said)
 }
@@ -595,6 +611,7 @@ fn said(
         seen_files: Vec::new(),
         diff: None,
         left_process: false,
+        missing_network: None,
         image: None,
     }
 }

@@ -7,6 +7,7 @@ use crate::context::CallContext;
 use crate::guard::Guard;
 use crate::limits::SandboxSupport;
 use crate::login::Credentials;
+use crate::proxies::NetworkProxy;
 use crate::root::Root;
 use dunnock_core::policy;
 use dunnock_proto::{Access, Isolation, SessionId};
@@ -121,12 +122,13 @@ pub(crate) fn describe(
     layout: &Layout,
     workspace: &Path,
     isolation: Isolation,
+    open_hosts: &str,
 ) -> Option<Vec<String>> {
     // What is found in the workspace does not change these words.
     let found = Survey::default();
     let level = kernel_level(isolation)?;
     let (spec, _) = layout.spec_for(level, workspace, Opened::default(), &found).ok()?;
-    Some(layout.describe(&spec).into())
+    Some(layout.describe(&spec, open_hosts).into())
 }
 
 /// The git folders that a command may change, relative to the workspace; absolute if they are
@@ -173,6 +175,8 @@ pub(crate) struct CallSandbox {
     pub(crate) guards: Vec<Guard>,
     /// The repositories that the call can write to.
     pub(crate) repositories: BTreeSet<PathBuf>,
+    /// Through which it reaches named hosts.
+    pub(crate) proxy: Option<Arc<NetworkProxy>>,
 }
 
 impl CallSandbox {
@@ -191,6 +195,7 @@ impl CallSandbox {
             context.layout.as_ref().ok_or_else(|| fail(&"no sandbox layout was configured"))?;
         let Access {
             network,
+            ref hosts,
             secrets,
             protected,
             git_config,
@@ -235,7 +240,23 @@ impl CallSandbox {
         // A server that one call starts is reachable from the next, but what nobody approved
         // reaches nothing that has more access.
         let [plain, approved] = networks(&context.session);
-        spec.shares = Some(if context.access.is_nothing() { plain } else { approved });
+        let mut name = if context.access.is_nothing() { plain } else { approved };
+        let hosts = context.open_hosts.and(hosts);
+        let opens_hosts = level != dunnock_sandbox::Isolation::C && !network;
+        let proxy = match opens_hosts && !hosts.is_empty() {
+            true => {
+                // Each set of hosts has a network of its own.
+                name = format!("{name}-{}", blake3::hash(hosts.to_string().as_bytes()).to_hex());
+                let proxies = &context.proxies;
+                let proxy = proxies.of_network(&context.launcher, &context.session, &name, &hosts);
+                let proxy = proxy.map_err(|error| fail(&error))?;
+                proxy.forget();
+                Some(proxy)
+            }
+            false => None,
+        };
+        env.extend(proxy.iter().flat_map(|proxy| proxy.env()));
+        spec.shares = Some(name);
         let mut repositories = found.repositories.clone();
         let outside = layout.outer(top).filter(|_| !spec.repository.is_empty());
         let outside = outside.map(|outer| outer.common);
@@ -256,6 +277,6 @@ impl CallSandbox {
             spec.pinned.extend(above.map(Path::to_path_buf));
             spec.closed.push(path.clone());
         }
-        Ok(Some(Self { spec, env, guards, repositories }))
+        Ok(Some(Self { spec, env, guards, repositories, proxy }))
     }
 }

@@ -16,7 +16,7 @@ use dunnock_ports::{
     Blob, BoxFuture, CancellationToken, DeltaSink, FilesError, HostInfo, Store, ToolCall, Tools,
 };
 use dunnock_proto::{
-    Access, CallPreview, Class, Finished, Isolation, Outcome, SessionId, VerifyArgs,
+    Access, CallPreview, Class, Finished, HostSet, Isolation, Outcome, SessionId, VerifyArgs,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,6 +35,8 @@ pub struct Toolbox {
     #[cfg(target_os = "linux")]
     launcher: Arc<dunnock_sandbox::Launcher>,
     #[cfg(target_os = "linux")]
+    proxies: Arc<crate::proxies::Proxies>,
+    #[cfg(target_os = "linux")]
     layout: Option<Arc<dunnock_sandbox::Layout>>,
 }
 
@@ -52,6 +54,8 @@ impl Toolbox {
             processes: Arc::default(),
             #[cfg(target_os = "linux")]
             launcher: Arc::new(dunnock_sandbox::Launcher::new(launcher.to_path_buf(), args)),
+            #[cfg(target_os = "linux")]
+            proxies: Arc::default(),
             #[cfg(target_os = "linux")]
             layout: None,
         }
@@ -125,12 +129,15 @@ impl Toolbox {
             halt,
             session: job.session.clone(),
             level: job.isolation,
-            access: job.call.access,
+            access: job.call.access.clone(),
+            open_hosts: job.open_hosts.clone(),
             hidden_folder: job.hidden_folder.as_ref().map(PathBuf::from),
             #[cfg(unix)]
             histories: self.histories.clone(),
             #[cfg(target_os = "linux")]
             launcher: self.launcher.clone(),
+            #[cfg(target_os = "linux")]
+            proxies: self.proxies.clone(),
             #[cfg(target_os = "linux")]
             layout: self.layout.clone(),
         };
@@ -219,19 +226,22 @@ impl Tools for Toolbox {
         &'a self,
         workspace: &'a str,
         isolation: Isolation,
+        open_hosts: &'a HostSet,
         with_snapshot: bool,
     ) -> BoxFuture<'a, HostInfo> {
         let root = PathBuf::from(workspace);
         let denied = self.limits.denied.clone();
         #[cfg(target_os = "linux")]
-        let layout = self.layout.clone();
+        let (layout, open_hosts) = (self.layout.clone(), open_hosts.to_string());
         #[cfg(not(target_os = "linux"))]
-        let _ = isolation;
+        let _ = (isolation, open_hosts);
         Box::pin(async move {
             let look = tokio::task::spawn_blocking(move || HostInfo {
                 #[cfg(target_os = "linux")]
                 sandbox: layout
-                    .and_then(|layout| crate::sandbox::describe(&layout, &root, isolation))
+                    .and_then(|layout| {
+                        crate::sandbox::describe(&layout, &root, isolation, &open_hosts)
+                    })
                     .unwrap_or_default(),
                 #[cfg(not(target_os = "linux"))]
                 sandbox: Vec::new(),
@@ -311,7 +321,9 @@ impl Tools for Toolbox {
             #[cfg(unix)]
             self.histories.close(session);
             #[cfg(target_os = "linux")]
-            for network in crate::sandbox::networks(session) {
+            for network in
+                crate::sandbox::networks(session).into_iter().chain(self.proxies.close(session))
+            {
                 self.launcher.leave(&network);
             }
         })
@@ -374,6 +386,7 @@ impl Tools for Toolbox {
                 diff,
                 images,
                 left_process: said.left_process,
+                missing_network: said.missing_network,
                 ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
                 isolation: Some(isolation),
                 ..Finished::plain(job.call.id, outcome, &secrets::without(said.text))

@@ -60,6 +60,7 @@ pub fn job(root: &Path, tool: &str, args: &str) -> ToolCall {
         workspace: root.to_string_lossy().into(),
         call,
         isolation: Isolation::D,
+        open_hosts: Default::default(),
         seen: Default::default(),
         hidden_folder: None,
         time_left: None,

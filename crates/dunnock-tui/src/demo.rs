@@ -174,13 +174,18 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
             ..Finished::plain(call(1, 1), Outcome::Done, "replaced 1 place")
         },
     );
+    let hosts = ["crates.io", "index.crates.io", "static.crates.io"].into_iter();
     let approval = Approval {
         call: call(1, 2),
         call_hash: Hash::ZERO,
-        request: RequestKind::Network,
+        request: RequestKind::Hosts,
         reasons: vec![Reason::UsesNetwork { program: "cargo".into() }],
         isolation: Some(Isolation::A),
-        access: Access { network: true, ..Access::NOTHING },
+        access: Access {
+            hosts: hosts.filter_map(|host| host.parse().ok()).collect(),
+            ..Access::NOTHING
+        },
+        wider: Access { network: true, ..Access::NOTHING },
         rule: None,
         project_code: false,
         preview: Vec::new(),

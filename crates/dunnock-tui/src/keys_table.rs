@@ -72,6 +72,7 @@ pub const KEYS: &[KeyHelp] = &[
     key(Place::Question, "a enter", "always in this project"),
     key(Place::Question, "a g", "always in all projects"),
     key(Place::Question, "a s", "always in this session"),
+    key(Place::Question, "w", "yes, with the whole network instead of named hosts"),
     key(Place::Question, "e", "explain"),
     key(Place::Question, "enter", "the key takes effect at once, not after half a second"),
     key(Place::Question, "other letters", "begin a message"),

@@ -157,7 +157,7 @@ impl Panel {
                 key == 't' || digit.is_some_and(|n| (1..=choices.len()).contains(&n))
             }
             (Stage::Choose | Stage::Explain, QuestionKind::Approval(_)) => {
-                matches!(key, 'y' | 'n' | 't' | 'a' | 'e')
+                matches!(key, 'y' | 'n' | 't' | 'a' | 'e' | 'w')
             }
             (Stage::Choose | Stage::Explain, _) => matches!(key, 'y' | 'n' | 'e'),
         }
@@ -195,7 +195,7 @@ impl Panel {
                 }
                 self.stage = Stage::Choose;
                 self.offset = 0;
-                if !matches!(code, KeyCode::Char('y' | 'n' | 't' | 'a')) {
+                if !matches!(code, KeyCode::Char('y' | 'n' | 't' | 'a' | 'w')) {
                     return Outcome::Stays;
                 }
             }
@@ -252,6 +252,7 @@ impl Panel {
 
     fn choose(&mut self, question: &Question, code: KeyCode) -> Outcome {
         let approval = question.kind.approval().is_some();
+        let has_wider = question.kind.approval().is_some_and(|asked| !asked.wider.is_nothing());
         if let (QuestionKind::Person { choices, .. }, KeyCode::Char(c)) = (&question.kind, code) {
             let picked =
                 c.to_digit(10).and_then(|n| usize::try_from(n).ok()).and_then(|n| n.checked_sub(1));
@@ -272,6 +273,9 @@ impl Panel {
                 Outcome::Hint("scroll to the end first: pgdn")
             }
             KeyCode::Char('y') => Outcome::Answer(Answer::Yes, None),
+            KeyCode::Char('w') if !has_wider => Outcome::Stays,
+            KeyCode::Char('w') if !self.read => Outcome::Hint("scroll to the end first: pgdn"),
+            KeyCode::Char('w') => Outcome::Answer(Answer::Wider, None),
             KeyCode::Char('n') => Outcome::Answer(Answer::No, None),
             KeyCode::Char('t') if approval => {
                 self.stage = Stage::Note(Field::default());
@@ -338,6 +342,7 @@ pub fn facts(session: &Session, question: &Question, columns: usize) -> Vec<Line
     let mut rows: Vec<(&str, String)> = Vec::new();
     rows.extend(view.reasons.into_iter().map(|reason| ("why", reason)));
     rows.extend(view.access.into_iter().map(|access| ("grants", access)));
+    rows.extend(view.wider.map(|wider| ("or", wider)));
     rows.extend(view.isolation.map(|isolation| ("sandbox", isolation)));
     rows.extend(view.preview.into_iter().map(|loss| ("effect", loss)));
     let call = session.call(approval.call);
@@ -428,7 +433,14 @@ pub fn keys(panel: &Panel, question: &Question, columns: usize) -> Vec<Line> {
                     ("n", label(view.no)),
                     ("t", "decline with a note".to_owned()),
                 ];
-                others.into_iter().chain(always).chain([("e", "explain".to_owned())]).collect()
+                let wider = (!approval.wider.is_nothing())
+                    .then(|| ("w", "the whole network once".to_owned()));
+                others
+                    .into_iter()
+                    .chain(always)
+                    .chain(wider)
+                    .chain([("e", "explain".to_owned())])
+                    .collect()
             }
             (Stage::Choose, _) => vec![("y", label(view.yes)), ("n", label(view.no))],
         }
@@ -489,6 +501,9 @@ pub fn explain(session: &Session, question: &Question, columns: usize) -> Vec<Li
     }
     for access in &view.access {
         put(&format!("If you approve, this call gets: {access}."));
+    }
+    if let Some(wider) = &view.wider {
+        put(&format!("With “w”, it gets instead: {wider}."));
     }
     if let Some(isolation) = &view.isolation {
         put(&format!("Sandbox: {isolation}."));

@@ -631,6 +631,7 @@ impl Session {
         let question = self.questions.remove(at);
         let said = match answer {
             Answer::Yes => "yes".to_owned(),
+            Answer::Wider => "yes, with the whole network".to_owned(),
             Answer::No => "no".to_owned(),
             Answer::Always { .. } => "yes, always".to_owned(),
             Answer::Edit { .. } => "yes, edited".to_owned(),

@@ -62,6 +62,7 @@ fn thinking() -> Preamble {
         via_bridge: false,
         level: None,
         reaches_machine: false,
+        hosts: Default::default(),
     }
 }
 
@@ -90,8 +91,11 @@ fn unmeasured(t: &mut Tape) -> &mut Tape {
 fn waiting(columns: u16, rows: u16) -> Tape {
     let mut t = Tape::new(columns, rows);
     let network = Access { network: true, ..Access::NOTHING };
-    let rule =
-        Rule { tool: "shell".into(), words: vec!["cargo".into(), "add".into()], access: network };
+    let rule = Rule {
+        tool: "shell".into(),
+        words: vec!["cargo".into(), "add".into()],
+        access: network.clone(),
+    };
     let reason = Reason::UsesNetwork { program: "cargo".into() };
     let approval =
         Approval { access: network, rule: Some(rule), ..approval(RequestKind::Network, reason) };
@@ -457,6 +461,19 @@ const SCENES: &[Scene] = &[
         let request = approval(RequestKind::Network, Reason::RequestsNetwork);
         let args = json!({"command": "pip install \"import-x\"", "network": true, "timeout": 600});
         t.working().asks("shell", args, Approval { access, reasons, ..request }).wait(400).screen()
+    }),
+    ("asks_about_hosts", || {
+        let mut t = Tape::new(80, 30);
+        let hosts = ["127.0.0.1:3000", "registry.npmjs.org"].map(|host| host.parse().unwrap());
+        let access = Access { hosts: hosts.into_iter().collect(), ..Access::NOTHING };
+        let rule = Rule { tool: "shell".into(), words: vec![], access: access.clone() };
+        let approval = Approval {
+            access,
+            wider: Access { network: true, ..Access::NOTHING },
+            rule: Some(rule),
+            ..approval(RequestKind::Hosts, Reason::UsesNetwork { program: "npm".into() })
+        };
+        t.working().asks("shell", shell("npm ci"), approval).wait(400).screen()
     }),
     ("asks_about_a_process", || {
         let mut t = Tape::new(80, 30);

@@ -283,6 +283,7 @@ pub fn approval(request: RequestKind, reason: Reason) -> Approval {
         reasons: vec![reason],
         isolation: Some(Isolation::A),
         access: Access::NOTHING,
+        wider: Access::NOTHING,
         rule: None,
         project_code: false,
         preview: Vec::new(),

@@ -34,7 +34,11 @@ impl AskTerminal {
                     ),
                     false => String::new(),
                 };
-                format!("y: {yes}, n: {no}, t NOTE: decline with a note{always}")
+                let wider = match approval.wider.is_nothing() {
+                    true => "",
+                    false => ", w: the whole network once",
+                };
+                format!("y: {yes}{wider}, n: {no}, t NOTE: decline with a note{always}")
             }
             QuestionKind::Unknown { .. }
             | QuestionKind::Limit { .. }
@@ -122,6 +126,9 @@ pub(crate) fn read_answer(question: &Question, text: &str) -> Result<Answer, Str
             }
             let chosen = lower.parse::<usize>().ok().and_then(|n| choices.get(n.checked_sub(1)?));
             Ok(Answer::Text { text: chosen.map_or(text.trim(), String::as_str).into() })
+        }
+        QuestionKind::Approval(asked) if lower == "w" && !asked.wider.is_nothing() => {
+            Ok(Answer::Wider)
         }
         _ if yes => Ok(Answer::Yes),
         _ if no => Ok(Answer::No),

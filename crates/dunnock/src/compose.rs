@@ -14,7 +14,9 @@ use dunnock_model::{
     BRIDGE_MODEL, KNOWN, KeySource, Known, ModelClient, Profiles, Prompts, Provider, Timeouts,
 };
 use dunnock_ports::{Store, ToolSpec};
-use dunnock_proto::{Config, ConfigPatch, Effort, FileAccess, Isolation, Mode, Sandbox};
+use dunnock_proto::{
+    Config, ConfigPatch, Effort, FileAccess, HostRule, HostSet, Isolation, Mode, Sandbox,
+};
 use dunnock_tools::{CheckpointStore, Limits, SandboxSupport, Toolbox};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -314,6 +316,7 @@ pub(crate) fn config(
         mode: settings.approve.value,
         sandbox: settings.sandbox.value,
         file_access: settings.file_access.value,
+        hosts: hosts(settings)?,
         attended,
         unattended: settings.unattended.value && !attended,
         second_look: settings.second_look.value,
@@ -329,6 +332,18 @@ pub(crate) fn config(
         deny,
         ..Config::default()
     })
+}
+
+/// The hosts that the settings open.
+fn hosts(settings: &Settings) -> anyhow::Result<HostSet> {
+    let rules = settings.hosts.value.iter().map(|text| {
+        text.parse::<HostRule>().map_err(|error| {
+            usage(format!(
+                "hosts: {error}; give a name, or an address with its port, as in 127.0.0.1:3000"
+            ))
+        })
+    });
+    rules.collect()
 }
 
 /// Changes to an existing session of a folder: from flags, and from the user's rules since it last
@@ -360,6 +375,7 @@ pub(crate) fn patch(
         mode: settings.approve.is_flag().then_some(whole.mode),
         sandbox: settings.sandbox.is_flag().then_some(whole.sandbox),
         file_access: settings.file_access.is_flag().then_some(whole.file_access),
+        hosts: settings.hosts.is_flag().then_some(whole.hosts),
         max_steps: match attended {
             _ if settings.max_steps.is_flag() => Some(whole.max_steps),
             Some(true) => steps_without_deadline(now),

@@ -130,8 +130,12 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
         }
         Command::Attach { id, json } => run::attach(data, id, json).await,
         Command::Sessions(which) => sessions::run(data, which).await,
-        Command::Approve { id, call, all, always, all_projects, go } => {
-            let say = if always { reply::Say::Always { all_projects } } else { reply::Say::Yes };
+        Command::Approve { id, call, all, always, all_projects, network, go } => {
+            let say = match (always, network) {
+                (true, _) => reply::Say::Always { all_projects },
+                (false, true) => reply::Say::Wider,
+                (false, false) => reply::Say::Yes,
+            };
             reply::approve(data, &id, reply::Which::of(call, all)?, say, go).await
         }
         Command::Decline { id, call, all, note, go } => {

@@ -248,6 +248,7 @@ async fn a_launcher_that_is_missing_or_killed_runs_nothing_bare() {
             workspace: workspace.as_str().into(),
             call: call.clone(),
             isolation: level,
+            open_hosts: Default::default(),
             seen: Default::default(),
             hidden_folder: None,
             time_left: None,

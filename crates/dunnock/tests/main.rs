@@ -23,6 +23,7 @@ mod forged;
 mod git_history;
 mod guides;
 mod host_info;
+mod hosts;
 mod images;
 mod interrupts;
 mod leaks;

@@ -36,6 +36,8 @@ export interface Shown {
   choices: string[];
   kind: 'approval' | 'person' | 'plain';
   rule: { rule: Rule; words: string } | null;
+  /** The whole network may be allowed instead of named hosts. */
+  wider: boolean;
   explain: string[];
   /** Button labels. */
   yes: string;
@@ -105,6 +107,7 @@ export function shown(asks: OpenQuestion & { pending?: boolean }, around: Around
   const { lines, isChange } = exact(asks);
   const rows: Row[] = [
     ...asks.access.map((value) => ({ name: 'grants', value })),
+    ...(asks.wider ? [{ name: 'or', value: asks.wider }] : []),
     ...(asks.isolation ? [{ name: 'sandbox', value: asks.isolation }] : []),
     ...asks.preview.map((value) => ({ name: 'effect', value })),
   ];
@@ -140,6 +143,7 @@ export function shown(asks: OpenQuestion & { pending?: boolean }, around: Around
     choices: person?.choices ?? [],
     kind,
     rule,
+    wider: Boolean(asks.wider),
     yes: asks.yes,
     no: asks.no,
     pending: asks.pending ?? false,
@@ -156,6 +160,7 @@ function explain(asks: OpenQuestion, rule: string | null, session: string): stri
     visible(call.arguments),
     ...asks.reasons.map((reason) => `Approval needed: ${visible(reason)}.`),
     ...asks.access.map((access) => `If you approve, this call gets: ${visible(access)}.`),
+    ...(asks.wider ? [`With “w”, it gets instead: ${visible(asks.wider)}.`] : []),
     ...(asks.isolation ? [`Sandbox: ${visible(asks.isolation)}.`] : []),
     rule
       ? `“Always” would allow this without asking: ${rule}. ${RULE}`
@@ -191,7 +196,7 @@ export function isAnswer(q: Shown, stage: Stage, name: string): boolean {
   if (stage === 'always') return name === 's' || name === 'g';
   if (q.kind === 'person')
     return name === 't' || (/^[1-9]$/.test(name) && Number(name) <= q.choices.length);
-  return (q.kind === 'approval' ? 'yntae' : 'yne').includes(name);
+  return (q.kind === 'approval' ? 'yntaew' : 'yne').includes(name);
 }
 
 /** The effect of a key. `read`: all of the question has been on the screen. */
@@ -209,7 +214,7 @@ export function key(q: Shown, stage: Stage, name: string, read: boolean): Outcom
     return name.length === 1 || name === 'Escape' ? { stage: 'choose' } : null;
   }
   if (stage === 'note' || stage === 'words') return name === 'Escape' ? { stage: 'choose' } : null;
-  if (stage === 'explain' && !['y', 'n', 't', 'a'].includes(name))
+  if (stage === 'explain' && !['y', 'n', 't', 'a', 'w'].includes(name))
     return name.length === 1 || name === 'Escape' || name === 'Enter' ? { stage: 'choose' } : null;
   if (name === 'ArrowLeft') return { other: -1 };
   if (name === 'ArrowRight') return { other: 1 };
@@ -221,6 +226,9 @@ export function key(q: Shown, stage: Stage, name: string, read: boolean): Outcom
   switch (name) {
     case 'y':
       return read ? { answer: 'yes' } : unread;
+    case 'w':
+      if (!q.wider) return null;
+      return read ? { answer: 'wider' } : unread;
     case 'n':
       return { answer: 'no' };
     case 't':

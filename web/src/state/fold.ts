@@ -721,6 +721,7 @@ function askedAs(kind: Asked['kind']): string {
 
 export function saidOf(answer: Answer): string {
   if (answer === 'yes' || answer === 'no') return answer;
+  if (answer === 'wider') return 'yes, with the whole network';
   if ('always' in answer) return 'yes, always';
   if ('edit' in answer) return 'yes, edited';
   return answer.text.text;

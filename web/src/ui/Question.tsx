@@ -530,6 +530,11 @@ function Card({
                   Always …
                 </Button>
               ) : null}
+              {q.wider ? (
+                <Button k="w" disabled={busy} aria-disabled={!read} onClick={go('w')}>
+                  Allow the whole network once
+                </Button>
+              ) : null}
               <Button kind="quiet" k="e" onClick={go('e')}>
                 Explain
               </Button>

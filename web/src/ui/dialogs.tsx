@@ -144,6 +144,7 @@ const KEYS: [string, [string, string][]][] = [
       ['a enter', 'always in this project'],
       ['a g', 'always in all projects'],
       ['a s', 'always in this session'],
+      ['w', 'yes, with the whole network instead of named hosts'],
       ['e', 'explain'],
       ['enter', 'the key takes effect at once, not after half a second'],
       ['other letters', 'begin a message'],

@@ -33,9 +33,14 @@ impl Draft<'_> {
                 }
                 // Whatever the lists say by now, a yes grants what was shown, at the isolation that
                 // was shown.
-                let (access, isolation) = (asked.access, asked.isolation);
+                let (access, isolation) = (asked.access.clone(), asked.isolation);
                 match answer {
-                    Answer::Yes => {
+                    Answer::Wider if asked.wider.is_nothing() => {
+                        return Err(Refused::InvalidAnswer);
+                    }
+                    Answer::Yes | Answer::Wider => {
+                        let wider = answer == Answer::Wider;
+                        let access = if wider { asked.wider.clone() } else { access };
                         self.record(replied);
                         self.allow(&call, AllowedBy::Person(id), isolation, access, None);
                     }
@@ -46,7 +51,7 @@ impl Draft<'_> {
                     Answer::Edit { args } => {
                         let edited = Call { edited: Some(args.clone()), ..call.clone() };
                         let found = (self.now.policy.findings)(&self.s, &edited);
-                        if found.never.is_some() || !access.covers(found.access) {
+                        if found.never.is_some() || !access.covers(&found.access) {
                             return Err(Refused::InvalidAnswer);
                         }
                         self.record(replied);
@@ -78,7 +83,9 @@ impl Draft<'_> {
                     Answer::Text { text } => (Outcome::Done, text),
                     Answer::Yes => (Outcome::Done, "yes".into()),
                     Answer::No => (Outcome::Declined { note }, "declined by the person".into()),
-                    Answer::Always { .. } | Answer::Edit { .. } => Err(Refused::InvalidAnswer)?,
+                    Answer::Always { .. } | Answer::Edit { .. } | Answer::Wider => {
+                        Err(Refused::InvalidAnswer)?
+                    }
                 };
                 self.record(replied);
                 self.finish(*call, outcome, &text);
@@ -101,7 +108,10 @@ impl Draft<'_> {
                         | QuestionKind::Person { .. } => {}
                     }
                 }
-                Answer::Always { .. } | Answer::Edit { .. } | Answer::Text { .. } => {
+                Answer::Wider
+                | Answer::Always { .. }
+                | Answer::Edit { .. }
+                | Answer::Text { .. } => {
                     return Err(Refused::InvalidAnswer);
                 }
             },

@@ -6,14 +6,24 @@
 
 use super::words::{CommandLine, Simple, Word};
 use super::wrap::{base, unwrapped};
-use dunnock_proto::{Access, Isolation, Reason};
+use dunnock_proto::{Access, Isolation, Reason, Rule};
 
-const NETWORK: Access = Access { network: true, ..Access::NOTHING };
-const SECRETS: Access = Access { secrets: true, ..Access::NOTHING };
-const PROTECTED_FILES: Access = Access { protected: true, ..Access::NOTHING };
+fn whole_network() -> Access {
+    Access { network: true, ..Access::NOTHING }
+}
+fn secrets() -> Access {
+    Access { secrets: true, ..Access::NOTHING }
+}
+fn protected_files() -> Access {
+    Access { protected: true, ..Access::NOTHING }
+}
 /// git writes its configuration, but no hook.
-const GIT_CONFIG: Access = Access { git_config: true, ..Access::NOTHING };
-const UNSANDBOXED: Access = Access { unsandboxed: true, ..Access::NOTHING };
+fn git_config() -> Access {
+    Access { git_config: true, ..Access::NOTHING }
+}
+fn unsandboxed() -> Access {
+    Access { unsandboxed: true, ..Access::NOTHING }
+}
 
 /// What the lists find in a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,6 +34,10 @@ pub struct Findings {
     pub reasons: Vec<Reason>,
     /// What it needs beyond the sandbox.
     pub access: Access,
+    /// What the person may grant instead: the network, where it needs named hosts of it.
+    pub wider: Access,
+    /// The rule that opened the hosts it needs.
+    pub opened_by: Option<Rule>,
 }
 
 /// A file or folder that other programs run or follow automatically: a change there can become a
@@ -226,7 +240,7 @@ pub fn of_line(line: &CommandLine, level: Isolation, serves: bool) -> Findings {
             // Only a single command that is fully understood leaves the sandbox, never one next to
             // it.
             access.unsandboxed &= line.commands.len() == 1 && !line.obscure;
-            found.access = found.access.and(access);
+            found.access = found.access.and(&access);
             if !found.reasons.contains(&reason) {
                 found.reasons.push(reason);
             }
@@ -456,6 +470,11 @@ fn destroys(sub: &str, rest: &[&str]) -> bool {
     }
 }
 
+/// Whether a command uses the network, by its name and words.
+pub(super) fn uses_network(command: &Simple) -> bool {
+    asks(command, Isolation::A, false).iter().any(|(_, access)| access.network)
+}
+
 /// Why a command needs approval although the sandbox would contain it.
 fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access)> {
     let mut why: Vec<(Reason, Access)> = Vec::new();
@@ -484,10 +503,7 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
         if remote {
             ask(
                 Reason::ContactsRemote { command: format!("git {sub}") },
-                NETWORK.and(match sub {
-                    "push" | "pull" => GIT_CONFIG,
-                    _ => Access::NOTHING,
-                }),
+                Access { git_config: matches!(sub, "push" | "pull"), ..whole_network() },
             );
         }
         let writes_config = match sub {
@@ -506,7 +522,7 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
             _ => false,
         };
         if writes_config {
-            ask(Reason::ChangesGitConfig, GIT_CONFIG);
+            ask(Reason::ChangesGitConfig, git_config());
         }
         let writes_more = match sub {
             "submodule" => said(&["add", "init", "deinit", "set-url"]),
@@ -514,7 +530,7 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
             _ => false,
         };
         if writes_more {
-            ask(Reason::ChangesGitConfig, PROTECTED_FILES);
+            ask(Reason::ChangesGitConfig, protected_files());
         }
         if matches!(level, Isolation::B | Isolation::C)
             && !GIT_READS.contains(&sub)
@@ -528,7 +544,7 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
             matches!(w.trim_end_matches('/'), "." | ".." | "*" | "./*" | ".git" | "./.git")
         };
         if args.iter().any(|w| whole(&w)) {
-            ask(Reason::DeletesFolder, PROTECTED_FILES);
+            ask(Reason::DeletesFolder, protected_files());
         }
     }
     // Commands that name a secret.
@@ -542,7 +558,7 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
         && args.last().is_some_and(|w| pieces(w));
     let named = !talks_only && !copies_there && args.iter().any(|w| *w != pattern && pieces(w));
     if named || command.files.iter().any(|(sign, file)| sign.contains('<') && pieces(&file.text)) {
-        ask(Reason::NamesSecret, SECRETS);
+        ask(Reason::NamesSecret, secrets());
     }
     // Commands that contact other machines.
     let url = |w: &&str| w.contains("://") && !w.starts_with("file:");
@@ -633,7 +649,7 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
         "completion",
     ];
     if network && !args.first().is_some_and(|w| local.contains(w)) {
-        ask(Reason::UsesNetwork { program: name.to_owned() }, NETWORK);
+        ask(Reason::UsesNetwork { program: name.to_owned() }, whole_network());
     }
     // Commands that act on the machine itself.
     if matches!(
@@ -668,7 +684,7 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
             | "ufw"
             | "osascript"
     ) {
-        ask(Reason::ActsOnMachine { program: name.to_owned() }, UNSANDBOXED);
+        ask(Reason::ActsOnMachine { program: name.to_owned() }, unsandboxed());
     }
     if matches!(level, Isolation::B | Isolation::C) {
         let texts =
@@ -679,7 +695,7 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
             && !matches!(name, "echo" | "printf" | "ls" | "cat" | "grep" | "rg" | "find")
             && texts.into_iter().any(guarded)
         {
-            ask(Reason::NamesProtected, PROTECTED_FILES);
+            ask(Reason::NamesProtected, protected_files());
         }
     }
     why

@@ -5,6 +5,7 @@
 //! Invariant: policy is consulted when something is decided, never when a log is folded: past
 //! decisions are in the events.
 
+mod hosts;
 mod lists;
 mod login;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod repository;
 mod words;
 mod wrap;
 
+pub use hosts::opens_hosts;
 pub use lists::{
     Findings, Loses, PROTECTED, ProtectedName, is_invisible, is_of_system, is_protected, is_secret,
 };
@@ -62,10 +64,12 @@ impl Default for Policy {
 /// The parsed command of a call, and whether it requests the network. `None` for a call without a
 /// command.
 fn command(call: &Call) -> Option<(CommandLine, bool)> {
-    if call.class != Class::Command {
-        return None;
-    }
-    let CommandArgs { command, network, .. } = CommandArgs::parse(call.args()).ok()?;
+    if call.class != Class::Command { None } else { command_of(call.args()) }
+}
+
+/// The same, for the arguments of a call that runs a command.
+fn command_of(args: &str) -> Option<(CommandLine, bool)> {
+    let CommandArgs { command, network, .. } = CommandArgs::parse(args).ok()?;
     Some((parsed(&command), network))
 }
 
@@ -96,6 +100,7 @@ pub fn findings(s: &State, call: &Call) -> Findings {
             && sandboxed
             && !is_in_folder(call)
             && login::of_line(&line).is_some();
+        hosts::narrow(s, call, &line, &mut found);
     } else if let Ok(args) = PathArgs::parse(call.args()) {
         for path in paths(&args) {
             if call.class == Class::Edit {
@@ -216,8 +221,11 @@ fn runs_project_code(call: &Call) -> bool {
 /// The names of the programs that a call runs, as far as its text shows: for previews.
 #[must_use]
 pub fn programs(call: &Call) -> Vec<String> {
-    let Some((line, _)) = command(call) else { return Vec::new() };
-    let all = wrap::unwrapped(&line);
+    command(call).map(|(line, _)| program_names(&line)).unwrap_or_default()
+}
+
+fn program_names(line: &CommandLine) -> Vec<String> {
+    let all = wrap::unwrapped(line);
     let first = |command: &Simple| command.words.first().filter(|word| word.plain).cloned();
     let mut names: Vec<String> =
         all.commands.iter().filter_map(first).map(|word| word.text).collect();
@@ -251,17 +259,20 @@ pub fn pops_stash(command: &CommandText) -> usize {
 }
 
 /// The approval request for a call: all reasons, and what a yes means.
-fn approval(s: &State, call: &Call, reasons: Vec<Reason>, access: Access) -> Approval {
+fn approval(s: &State, call: &Call, reasons: Vec<Reason>, found: &Findings) -> Approval {
+    let access = found.access.clone();
+    let wider = if access.hosts.is_empty() { Access::NOTHING } else { found.wider.clone() };
     let runs = command(call).is_some();
     let isolation = runs.then(|| s.level());
-    let rule = offer(s, call, &reasons, access);
+    let rule = offer(s, call, &reasons, access.clone());
     let unsandboxed = access.unsandboxed || isolation == Some(Isolation::D);
     let request = match (call.class, call.part.tool.as_str()) {
         (Class::Command, _) if reasons.iter().any(destroys) => RequestKind::Destructive,
         (Class::Command, _) if unsandboxed => RequestKind::Unsandboxed,
         (Class::Command, _) if access.login => RequestKind::Login,
-        (Class::Command, _) if access.list().count() > 1 => RequestKind::ExtraAccess,
+        (Class::Command, _) if access.list().len() > 1 => RequestKind::ExtraAccess,
         (Class::Command, _) if access.network => RequestKind::Network,
+        (Class::Command, _) if !access.hosts.is_empty() => RequestKind::Hosts,
         (Class::Command, _) if access.secrets => RequestKind::Secrets,
         (Class::Command, _) if access.protected || access.git_config => RequestKind::Protected,
         (Class::Command, _) if access.repository => RequestKind::Repository,
@@ -276,7 +287,18 @@ fn approval(s: &State, call: &Call, reasons: Vec<Reason>, access: Access) -> App
     let project_code = !access.is_nothing() && runs_project_code(call);
     let (call, call_hash) = (call.id, call.hash());
     let preview = Vec::new();
-    Approval { call, call_hash, request, reasons, isolation, access, rule, project_code, preview }
+    Approval {
+        call,
+        call_hash,
+        request,
+        reasons,
+        isolation,
+        access,
+        wider,
+        rule,
+        project_code,
+        preview,
+    }
 }
 
 /// Whether a call is a patch that deletes a file.
@@ -296,11 +318,16 @@ impl Policy {
     #[must_use]
     pub fn judge(&self, s: &State, call: &Call) -> Verdict {
         let found = (self.findings)(s, call);
-        let allow =
-            |why: &str| Verdict::Allow { by: AllowedBy::Policy(why.into()), access: found.access };
+        let allow = |why: &str| Verdict::Allow {
+            by: match found.opened_by.clone() {
+                Some(rule) => AllowedBy::Grant(rule),
+                None => AllowedBy::Policy(why.into()),
+            },
+            access: found.access.clone(),
+        };
         let ask = |reason: Reason| {
             let reasons = std::iter::once(reason).chain(found.reasons.iter().cloned()).collect();
-            Verdict::Ask(approval(s, call, reasons, found.access))
+            Verdict::Ask(approval(s, call, reasons, &found))
         };
         let line = command(call).map(|(line, _)| line);
         let mut unclear = None;
@@ -350,7 +377,8 @@ impl Policy {
             (_, Some(rule)) => return ask(Reason::MayBeDenied { rule: rule.shape() }),
             // Nobody is asked, and text alone never takes a command out of the sandbox.
             (Mode::All, None) => {
-                let access = Access { unsandboxed: false, login: false, ..found.access };
+                let whole = if found.wider.is_nothing() { found.access } else { found.wider };
+                let access = Access { unsandboxed: false, login: false, ..whole };
                 return Verdict::Allow {
                     by: AllowedBy::Policy("the approval mode is all".into()),
                     access,
@@ -365,7 +393,7 @@ impl Policy {
         // rule grants only the access recorded in it, and a rule made with a sandbox does not apply
         // without one.
         let enough = |rule: &Rule| {
-            rule.access.covers(found.access)
+            rule.access.covers(&found.access)
                 && (s.level() != Isolation::D
                     || call.class != Class::Command
                     || rule.access.unsandboxed)
@@ -378,13 +406,16 @@ impl Policy {
         if mode != Mode::Read
             && let Some(rule) = s.grants.iter().chain(&s.config.allow).find(speaks)
         {
-            return Verdict::Allow { by: AllowedBy::Grant(rule.clone()), access: found.access };
+            // A rule that grants the network grants all of it.
+            let whole = !found.wider.is_nothing() && rule.access.covers(&found.wider);
+            let access = if whole { found.wider } else { found.access };
+            return Verdict::Allow { by: AllowedBy::Grant(rule.clone()), access };
         }
         if s.outside && call.part.tool == "process_write" {
             return ask(Reason::FeedsProcess);
         }
         if !found.reasons.is_empty() {
-            return Verdict::Ask(approval(s, call, found.reasons.clone(), found.access));
+            return Verdict::Ask(approval(s, call, found.reasons.clone(), &found));
         }
         if looks {
             return allow("it is read-only");
@@ -486,6 +517,11 @@ fn offer(s: &State, call: &Call, reasons: &[Reason], mut access: Access) -> Opti
         let plain = call.class == Class::Edit && !reasons.iter().any(own);
         return plain.then_some(Rule { tool, words: Vec::new(), access: Access::NOTHING });
     };
+    // The same hosts, for whatever command: nothing else can be reached then, either.
+    let to_hosts = Rule { tool: "shell".into(), words: Vec::new(), access: access.clone() };
+    if hosts::opens_hosts(&to_hosts) && reasons.iter().all(hosts::is_about_network) {
+        return Some(to_hosts);
+    }
     let [one] = line.commands.as_slice() else { return None };
     let mut words = vec![one.words.first()?.text.clone()];
     // Commands that leave the sandbox or can contact any host never get a rule.

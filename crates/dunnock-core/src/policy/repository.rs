@@ -4,9 +4,7 @@
 use super::lists::{Findings, git};
 use super::words::CommandLine;
 use super::wrap::unwrapped;
-use dunnock_proto::{Access, Reason};
-
-const REPOSITORY: Access = Access { repository: true, ..Access::NOTHING };
+use dunnock_proto::Reason;
 
 /// Adds the access that git commands of this line need to change the repository.
 pub(super) fn note(line: &CommandLine, found: &mut Findings) {
@@ -14,7 +12,7 @@ pub(super) fn note(line: &CommandLine, found: &mut Findings) {
         let Some((sub, rest)) = git(command) else { continue };
         if changes(sub, &rest) {
             let reason = Reason::ChangesRepository { command: format!("git {sub}") };
-            found.access = found.access.and(REPOSITORY);
+            found.access.repository = true;
             if !found.reasons.contains(&reason) {
                 found.reasons.push(reason);
             }

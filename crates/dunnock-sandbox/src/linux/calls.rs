@@ -30,6 +30,28 @@ pub(super) fn send_descriptor(socket: RawFd, descriptor: RawFd) -> c_int {
     }
 }
 
+/// A socket that accepts connections on a free port of the loopback interface.
+#[expect(unsafe_code, reason = "plain system calls")]
+pub(super) fn listen_on_loopback() -> RawFd {
+    // SAFETY: the address is a local value, passed with its size.
+    unsafe {
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
+        if socket < 0 {
+            return -1;
+        }
+        let mut address: libc::sockaddr_in = std::mem::zeroed();
+        address.sin_family = libc::AF_INET as libc::sa_family_t;
+        address.sin_addr.s_addr = u32::from_be_bytes([127, 0, 0, 1]).to_be();
+        let size = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        if libc::bind(socket, (&raw const address).cast(), size) < 0
+            || libc::listen(socket, 128) < 0
+        {
+            return -1;
+        }
+        socket
+    }
+}
+
 /// Enables the loopback interface of the new network namespace.
 #[expect(unsafe_code, reason = "plain system calls")]
 pub(super) fn loopback() -> c_int {

@@ -10,6 +10,7 @@
 //! only makes system calls on prepared data. A call that fails is reported, and the child exits.
 
 use super::calls::{loopback, send_descriptor};
+use super::network::Net;
 use super::plan::{MountStep, Plan};
 use super::{Isolation, landlock};
 use libc::{c_char, c_int, c_void};
@@ -35,13 +36,6 @@ pub(crate) struct Ready {
     plan: Option<Rc<Plan>>,
     /// The network that it shares with other sandboxes.
     pub(crate) join: Option<Rc<Net>>,
-}
-
-/// A private network that several sandboxes share. The descriptors keep it alive, with the user
-/// namespace that owns it.
-pub(crate) struct Net {
-    user: OwnedFd,
-    net: OwnedFd,
 }
 
 /// Strings, and the null-terminated pointer array that execve needs.
@@ -104,7 +98,7 @@ pub(crate) enum Fate {
 }
 
 /// An error with this text. Its kind says whether something is short at the moment.
-fn with_number(text: String, number: i32) -> io::Error {
+pub(super) fn with_number(text: String, number: i32) -> io::Error {
     match is_shortage(number) {
         true => io::Error::new(io::ErrorKind::WouldBlock, text),
         false => io::Error::other(text),
@@ -192,10 +186,11 @@ const WHAT: &[&str] = &[
     "parent death signal",
     "limits",
     "setns",
+    "listen",
 ];
 const EXECVE: i32 = 1;
-const UID_MAP: i32 = 2;
-const LOOPBACK: i32 = 3;
+pub(super) const UID_MAP: i32 = 2;
+pub(super) const LOOPBACK: i32 = 3;
 const PRIVATE: i32 = 4;
 const OPEN_TREE: i32 = 5;
 const MOUNT_SETATTR: i32 = 6;
@@ -219,6 +214,7 @@ const CAPABILITIES: i32 = 23;
 const CLONE: i32 = 24;
 const PARENT: i32 = 25;
 const SETNS: i32 = 27;
+pub(super) const LISTENER: i32 = 28;
 
 /// Everything the child uses: borrowed, on the launcher's stack.
 struct Within<'a> {
@@ -240,7 +236,7 @@ struct Within<'a> {
     launcher: libc::pid_t,
 }
 
-const STACK: usize = 64 << 10;
+pub(super) const STACK: usize = 64 << 10;
 
 /// A started program.
 pub(crate) struct Spawned {
@@ -344,7 +340,7 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<Spawned> {
 
 /// Reports what failed and exits the child.
 #[expect(unsafe_code, reason = "plain system calls")]
-fn fail(report: RawFd, what: i32) -> ! {
+pub(super) fn fail(report: RawFd, what: i32) -> ! {
     // SAFETY: reads this thread's errno, writes eight bytes of its own, and exits.
     unsafe {
         let numbers = [what, *libc::__errno_location()];
@@ -359,102 +355,6 @@ macro_rules! must {
             fail($within.report, $what)
         }
     };
-}
-
-/// Creates a network that sandboxes can share.
-#[expect(unsafe_code, reason = "clone has no safe wrapper")]
-pub(crate) fn network() -> io::Result<Net> {
-    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let maps = [format!("{user} {user} 1").into_bytes(), format!("{group} {group} 1").into_bytes()];
-    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    let launcher = rustix::process::getpid().as_raw_nonzero().get();
-    let holder = Holder { maps: &maps, ready: write.as_raw_fd(), launcher };
-    let mut stack = vec![0u128; STACK / 16];
-    let top = stack.as_mut_ptr().cast::<u8>().wrapping_add(STACK);
-    let argument = std::ptr::from_ref(&holder).cast_mut().cast::<c_void>();
-    // SAFETY: the child has a copy of everything, including its own stack.
-    let pid = unsafe {
-        libc::clone(
-            hold_network,
-            top.cast(),
-            libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::SIGCHLD,
-            argument,
-        )
-    };
-    let failed = |what: &str, error: io::Error| {
-        let text = format!("the sandbox could not be created: {what}: {error}");
-        with_number(text, error.raw_os_error().unwrap_or(0))
-    };
-    let pid = rustix::process::Pid::from_raw(pid.max(0))
-        .ok_or_else(|| failed("clone", io::Error::last_os_error()))?;
-    drop(write);
-    let made = (|| {
-        let mut word = [0; 8];
-        let have = rustix::io::read(&read, &mut word)?;
-        let number = i32::from_ne_bytes([word[4], word[5], word[6], word[7]]);
-        if have != 8 {
-            // It was killed: that says nothing about this machine.
-            return Err(failed("network", io::Error::from_raw_os_error(libc::EAGAIN)));
-        }
-        if word[0] != 0 {
-            return Err(failed("network", io::Error::from_raw_os_error(number)));
-        }
-        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
-        let open = |name: &str| {
-            rustix::fs::open(
-                format!("/proc/{}/ns/{name}", pid.as_raw_nonzero()),
-                flags,
-                rustix::fs::Mode::empty(),
-            )
-        };
-        Ok(Net { user: open("user")?, net: open("net")? })
-    })();
-    // From now on the descriptors keep the namespaces alive.
-    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-    let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
-    made
-}
-
-struct Holder<'a> {
-    maps: &'a [Vec<u8>; 2],
-    ready: RawFd,
-    launcher: i32,
-}
-
-/// Lives until the descriptors of its network namespace have been opened.
-#[expect(unsafe_code, reason = "runs in a child: only system calls")]
-extern "C" fn hold_network(argument: *mut c_void) -> c_int {
-    // SAFETY: `network` passes a `Holder`, of which this process has a copy; plain system calls on
-    // it.
-    unsafe {
-        let holder = &*argument.cast::<Holder<'_>>();
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        if libc::getppid() != holder.launcher {
-            libc::_exit(127); // the launcher died before the call above took effect
-        }
-        // Whatever happens to this process, it holds no lock and no socket of the launcher.
-        let ready = holder.ready.cast_unsigned();
-        if ready > 0 {
-            libc::syscall(libc::SYS_close_range, 0u32, ready - 1, 0u32);
-        }
-        libc::syscall(libc::SYS_close_range, ready + 1, u32::MAX, 0u32);
-        libc::prctl(libc::PR_SET_DUMPABLE, 1);
-        write_to(c"/proc/self/setgroups", b"deny");
-        if write_to(c"/proc/self/uid_map", &holder.maps[0]) < 0 {
-            fail(holder.ready, UID_MAP);
-        }
-        if write_to(c"/proc/self/gid_map", &holder.maps[1]) < 0 {
-            fail(holder.ready, UID_MAP);
-        }
-        if loopback() < 0 {
-            fail(holder.ready, LOOPBACK);
-        }
-        let numbers = [0, 0];
-        libc::write(holder.ready, numbers.as_ptr().cast(), 8);
-        loop {
-            libc::pause();
-        }
-    }
 }
 
 /// Enters an existing network and creates the sandbox's first process in it, as a child of the
@@ -559,7 +459,7 @@ extern "C" fn init(argument: *mut c_void) -> c_int {
 }
 
 #[expect(unsafe_code, reason = "plain system calls")]
-fn write_to(path: &CStr, bytes: &[u8]) -> c_int {
+pub(super) fn write_to(path: &CStr, bytes: &[u8]) -> c_int {
     // SAFETY: the path is NUL-terminated, the bytes are passed with their length, and the
     // descriptor is closed once.
     unsafe {

@@ -9,12 +9,14 @@ mod calls;
 mod child;
 mod filter;
 mod landlock;
+mod network;
 mod plan;
 #[cfg(test)]
 mod quiet;
 mod spec;
 
-pub(crate) use child::{Fate, Net, Ready, Spawned, is_shortage, network, spawn};
+pub(crate) use child::{Fate, Ready, Spawned, is_shortage, spawn};
 pub(crate) use landlock::abi;
+pub(crate) use network::{Net, network};
 pub(crate) use plan::Plan;
 pub use spec::{Isolation, Layer, SandboxSpec};

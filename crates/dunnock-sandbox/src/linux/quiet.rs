@@ -122,7 +122,7 @@ mod tests {
             let mut ready =
                 Ready::new(&words, vec![], &folder, [null(), null(), null()], false, plan).unwrap();
             if shared {
-                ready.join = Some(Rc::new(super::super::network().unwrap()));
+                ready.join = Some(Rc::new(super::super::network(None).unwrap()));
             }
             let Spawned { pid, report, .. } = spawn(&ready).unwrap();
             let status = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty())

@@ -144,6 +144,9 @@ pub(crate) enum Command {
         /// With --always: save it for all projects
         #[arg(long, requires = "always")]
         all_projects: bool,
+        /// Allow the whole network once, where the question offers named hosts
+        #[arg(long, conflicts_with_all = ["all", "always"])]
+        network: bool,
         /// Continue the session at once
         #[arg(long)]
         go: bool,
@@ -438,6 +441,9 @@ pub(crate) struct Flags {
     /// Which files the file tools can reach: workspace, machine (with --sandbox off)
     #[arg(long, value_name = "WHICH")]
     pub(crate) file_access: Option<String>,
+    /// A host that every command in the sandbox may reach: pypi.org, 127.0.0.1:3000; repeatable
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Vec<String>,
     /// A command that must pass before the task counts as done; repeatable
     #[arg(long, value_name = "CMD")]
     pub(crate) verify: Vec<String>,
@@ -495,6 +501,9 @@ impl Flags {
         if self.planner {
             all.push(("planner", Value::Text("on".into())));
         }
+        if !self.host.is_empty() {
+            all.push(("hosts", Value::List(self.host.clone())));
+        }
         if !self.verify.is_empty() {
             all.push(("verify", Value::List(self.verify.clone())));
         }
@@ -509,11 +518,14 @@ pub(crate) enum RulesCommand {
         /// Also give them network access
         #[arg(long)]
         network: bool,
+        /// Also let them reach this host; without words, whatever needs only such hosts; repeatable
+        #[arg(long, value_name = "HOST", conflicts_with = "network")]
+        host: Vec<String>,
         /// Only in this folder and the folders in it
         #[arg(long)]
         here: bool,
         /// The tool and the first words of its command: shell npm install
-        #[arg(required = true)]
+        #[arg(required_unless_present = "host")]
         words: Vec<String>,
     },
     /// Never allow calls that start with these words

@@ -42,6 +42,8 @@ impl Which {
 #[derive(Clone)]
 pub(crate) enum Say {
     Yes,
+    /// Yes, with the whole network instead of named hosts.
+    Wider,
     /// Yes, and from now on without asking.
     Always {
         /// In all projects, not only in that of the session.
@@ -174,6 +176,13 @@ pub(crate) async fn approve(
     for (n, question) in find_session.into_iter().enumerate() {
         let (answer, note, word) = match &say {
             Say::Yes => (Answer::Yes, None, "approved"),
+            Say::Wider => {
+                let asked = question.kind.approval();
+                if asked.is_none_or(|asked| asked.wider.is_nothing()) {
+                    return Err(usage("this call does not offer the whole network"));
+                }
+                (Answer::Wider, None, "approved with the whole network")
+            }
             Say::Always { all_projects } => {
                 let rule = ask_terminal::rule(&question).map_err(usage)?;
                 let workspace = s.workspace.as_deref().map(Path::new);

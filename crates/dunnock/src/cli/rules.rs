@@ -5,7 +5,7 @@ use crate::config::paths;
 use crate::config::rules::{SavedRule, allow, alone, listed, load, save};
 use crate::view::exit::usage;
 use crate::view::output;
-use dunnock_proto::{Access, Rule};
+use dunnock_proto::{Access, HostRule, Rule};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -34,7 +34,7 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
                 output::line(&match json {
                     true => {
                         json!({"n": n + 1, "kind": kind, "tool": rule.tool, "words": rule.words,
-                            "project": saved.project})
+                            "access": rule.access, "project": saved.project})
                         .to_string()
                     }
                     false => {
@@ -70,8 +70,16 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
                 gone.rule.shape()
             ));
         }
-        Some(Asked::Allow { words, network, here }) => {
-            let rule = rule(&words, Access { network, ..Access::NOTHING })?;
+        Some(Asked::Allow { words, network, host, here }) => {
+            let hosts = host
+                .iter()
+                .map(|host| host.parse::<HostRule>().map_err(|error| usage(error.to_string())));
+            let hosts = hosts.collect::<anyhow::Result<_>>()?;
+            let access = Access { network, hosts, ..Access::NOTHING };
+            let rule = match words.is_empty() {
+                true => Rule { tool: "shell".into(), words, access },
+                false => rule(&words, access)?,
+            };
             let project = here.then(|| paths::workspace(None)).transpose()?;
             allow(&rule, project.as_deref())?;
         }

@@ -111,6 +111,9 @@ settings! {
     file_access: FileAccess = Kind::Choice(FileAccess::NAMES), Some("workspace"), Untrusted::No,
         "which files the file tools can reach: those of the workspace, or those of the whole \
          machine, which needs sandbox = \"off\"";
+    hosts: Vec<String> = Kind::List, None, Untrusted::No,
+        "hosts that every command in the sandbox may reach: pypi.org, *.example.org, \
+         127.0.0.1:3000";
     edits: Edits = Kind::Choice(Edits::NAMES), Some("any"), Untrusted::Earlier,
         "whether commands may change files in the workspace, or only edit tools may (except in \
          build folders)";

@@ -125,6 +125,7 @@ pub(crate) fn save(rules: &Rules) -> anyhow::Result<()> {
             }
             let Access {
                 network,
+                hosts,
                 secrets,
                 protected,
                 git_config,
@@ -132,14 +133,18 @@ pub(crate) fn save(rules: &Rules) -> anyhow::Result<()> {
                 login,
                 outside,
                 unsandboxed,
-            } = rule.access;
+            } = &rule.access;
             if !rule.access.is_nothing() {
-                let git_config = if git_config { ", git_config = true" } else { "" };
-                let repository = if repository { ", repository = true" } else { "" };
-                let login = if login { ", login = true" } else { "" };
-                let outside = if outside { ", outside = true" } else { "" };
+                let hosts = match hosts.is_empty() {
+                    true => String::new(),
+                    false => format!(", hosts = {}", serde_json::to_string(hosts)?),
+                };
+                let git_config = if *git_config { ", git_config = true" } else { "" };
+                let repository = if *repository { ", repository = true" } else { "" };
+                let login = if *login { ", login = true" } else { "" };
+                let outside = if *outside { ", outside = true" } else { "" };
                 text.push_str(&format!(
-                    "access = {{ network = {network}, secrets = {secrets}, protected = \
+                    "access = {{ network = {network}{hosts}, secrets = {secrets}, protected = \
                      {protected}{git_config}{repository}{login}{outside}, unsandboxed = {unsandboxed} }}\n"
                 ));
             }
@@ -156,8 +161,10 @@ pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// A rule as typed, and what it grants.
 pub(crate) fn listed(rule: &Rule) -> String {
-    let access: Vec<&str> = rule.access.list().collect();
-    if access.is_empty() {
+    let access = rule.access.list();
+    if policy::opens_hosts(rule) {
+        rule.words()
+    } else if access.is_empty() {
         rule.shape()
     } else {
         format!("{}  (grants {})", rule.shape(), access.join("; "))
@@ -166,7 +173,7 @@ pub(crate) fn listed(rule: &Rule) -> String {
 
 /// Saves an allow rule for a project, or for all, unless it would allow everything.
 pub(crate) fn allow(rule: &Rule, project: Option<&Path>) -> anyhow::Result<()> {
-    if !policy::grantable(rule) {
+    if !policy::grantable(rule) && !policy::opens_hosts(rule) {
         return Err(usage(format!(
             "{} would allow everything, because it runs any command it is given. Name a more \
              specific command",

@@ -156,8 +156,9 @@ pub(crate) fn answer(answer: &dunnock_proto::Answer) -> String {
     match answer {
         Answer::Yes => "yes".into(),
         Answer::No => "no".into(),
+        Answer::Wider => "yes, with the whole network".into(),
         Answer::Always { rule } => {
-            format!("yes, always for {} {}", rule.tool, rule.words.join(" "))
+            format!("yes, always for {}", rule.words())
         }
         Answer::Edit { args } => format!("yes, edited to {args}"),
         Answer::Text { text } => text.to_string(),
@@ -244,6 +245,7 @@ fn facts(view: &QuestionView) -> Vec<String> {
     [
         rows("why", &view.reasons),
         rows("grants", &view.access),
+        rows("or", view.wider.as_slice()),
         rows("sandbox", view.isolation.as_slice()),
         rows("effect", &view.preview),
         rows("always", view.rule.as_slice()),

@@ -1,0 +1,236 @@
+//! Which hosts a command needs, as far as its text and the session show: a person then allows these
+//! hosts and not the whole network.
+//!
+//! A host that is missing here is refused when the command runs, and the next call asks for it.
+
+use super::lists::{self, Findings};
+use super::words::{CommandLine, Simple};
+use super::wrap::{base, unwrapped};
+use crate::state::{Call, State};
+use dunnock_proto::{Access, Host, HostRule, HostSet, Isolation, MissingNetwork, Reason, Rule};
+
+/// Hosts of package registries, by the programs that fetch from them.
+const REGISTRIES: &[(&[&str], &[&str])] = &[
+    (&["npm", "pnpm", "bun"], &["registry.npmjs.org"]),
+    (&["yarn"], &["registry.npmjs.org", "registry.yarnpkg.com", "repo.yarnpkg.com"]),
+    (&["pip", "pip3", "uv", "poetry", "pipenv", "pdm"], &["files.pythonhosted.org", "pypi.org"]),
+    (&["cargo"], &["crates.io", "index.crates.io", "static.crates.io"]),
+    (&["go"], &["proxy.golang.org", "sum.golang.org"]),
+    (&["gem", "bundle"], &["index.rubygems.org", "rubygems.org"]),
+    (
+        &["composer"],
+        &["api.github.com", "codeload.github.com", "packagist.org", "repo.packagist.org"],
+    ),
+    (&["rustup"], &["static.rust-lang.org"]),
+];
+
+/// Subcommands that fetch what they need and run nothing that may need more.
+const BUILDS: &[(&str, &[&str])] = &[
+    ("cargo", &["build", "check", "clippy", "doc", "vendor", "metadata", "tree"]),
+    ("go", &["build", "vet", "mod", "list"]),
+    ("pip", &["install", "download", "wheel"]),
+    ("pip3", &["install", "download", "wheel"]),
+    ("rustup", &["toolchain", "component", "target", "update", "install"]),
+];
+
+/// The hosts that a call needs.
+enum Needed {
+    Hosts(HostSet),
+    /// They are not known.
+    Unknown,
+    /// It needs the whole network.
+    Whole,
+}
+
+/// Replaces the network by the hosts that a call needs, if they are known and the sandbox can open
+/// them one by one. Hosts that are open already need no approval.
+pub(super) fn narrow(s: &State, call: &Call, line: &CommandLine, found: &mut Findings) {
+    let can_open = matches!(s.level(), Isolation::A | Isolation::B);
+    if !can_open || found.access.login || found.access.unsandboxed {
+        return;
+    }
+    let rules = || s.grants.iter().chain(&s.config.allow);
+    // Hosts that a rule grants to this very command.
+    let own = of_rules(rules().filter(|rule| super::covers(rule, call)));
+    let opened = of_rules(rules().filter(|rule| opens_hosts(rule)));
+    let asks = found.access.network;
+    let text = of_line(line);
+    let needed = match needed(s, call, line, text.clone()) {
+        _ if !asks => own.clone(),
+        Needed::Hosts(hosts) => hosts.and(&own),
+        Needed::Unknown => own.clone(),
+        Needed::Whole => return,
+    };
+    if needed.is_empty() {
+        return;
+    }
+    if asks {
+        found.wider = found.access.clone();
+    }
+    found.access.network = false;
+    found.access.hosts = needed.without(&s.config.hosts);
+    let closed = found.access.hosts.without(&opened);
+    let carried = closed.without(&text.unwrap_or_default()).without(&own);
+    if !carried.is_empty() {
+        found.reasons.push(Reason::WasRefused { hosts: carried });
+    }
+    if closed.is_empty() {
+        found.reasons.retain(|reason| !is_about_network(reason));
+        let mut all = rules().filter(|rule| opens_hosts(rule));
+        let opens =
+            |rule: &&Rule| found.access.hosts.without(&rule.access.hosts) != found.access.hosts;
+        found.opened_by = all.find(opens).cloned();
+    }
+}
+
+fn of_rules<'a>(rules: impl Iterator<Item = &'a Rule>) -> HostSet {
+    rules.fold(HostSet::NONE, |all, rule| all.and(&rule.access.hosts))
+}
+
+/// Whether a reason is that a call uses the network.
+pub(super) fn is_about_network(reason: &Reason) -> bool {
+    matches!(
+        reason,
+        Reason::RequestsNetwork | Reason::UsesNetwork { .. } | Reason::ContactsRemote { .. }
+    )
+}
+
+/// Whether a rule opens hosts for every command in the sandbox, and nothing else.
+#[must_use]
+pub fn opens_hosts(rule: &Rule) -> bool {
+    let only = Access { hosts: rule.access.hosts.clone(), ..Access::NOTHING };
+    rule.tool == "shell" && rule.words.is_empty() && !only.is_nothing() && rule.access == only
+}
+
+/// The hosts that a call needs: those of its text, and those that it was refused the last time.
+fn needed(s: &State, call: &Call, line: &CommandLine, text: Option<HostSet>) -> Needed {
+    let Some(text) = text else { return Needed::Whole };
+    let refused = s.missing_network.as_ref().filter(|last| {
+        last.args == *call.args()
+            || super::command_of(&last.args).is_some_and(|(other, _)| {
+                let others = network_programs(&other);
+                network_programs(line).iter().any(|name| others.contains(name))
+            })
+    });
+    let hosts = match refused.map(|last| &last.missing) {
+        None => text,
+        Some(MissingNetwork::Hosts(refused)) => text.and(refused),
+        Some(MissingNetwork::Whole) => return Needed::Whole,
+    };
+    if hosts.is_empty() { Needed::Unknown } else { Needed::Hosts(hosts) }
+}
+
+/// The programs of a line that use the network.
+fn network_programs(line: &CommandLine) -> Vec<String> {
+    let all = unwrapped(line).commands;
+    let uses = |command: &&Simple| of_command(command).is_some() || lists::uses_network(command);
+    all.iter().filter(uses).filter_map(|c| Some(base(c.texts().next()?).to_owned())).collect()
+}
+
+/// The hosts that the text of a line names; empty if it names none. `None` if something in it uses
+/// the network, and its hosts are not known.
+fn of_line(line: &CommandLine) -> Option<HostSet> {
+    let mut all = HostSet::NONE;
+    for command in &unwrapped(line).commands {
+        match of_command(command) {
+            Some(hosts) => all = all.and(&hosts),
+            // What does not use the network itself may be beside something that does.
+            None if !lists::uses_network(command) && !names_url(command) => {}
+            None => return None,
+        }
+    }
+    Some(all)
+}
+
+fn names_url(command: &Simple) -> bool {
+    command.texts().any(|word| word.contains("://"))
+}
+
+fn of_command(command: &Simple) -> Option<HostSet> {
+    let words: Vec<&str> = command.texts().collect();
+    let (program, rest) = words.split_first()?;
+    let (program, rest) = match (base(program), rest) {
+        (python, ["-m", module, rest @ ..]) if python.starts_with("python") => (*module, rest),
+        (name, rest) => (name, rest),
+    };
+    let builds = BUILDS
+        .iter()
+        .any(|(name, subs)| *name == program && rest.first().is_some_and(|sub| subs.contains(sub)));
+    let fetches = builds || lists::uses_network(command);
+    let registry = REGISTRIES.iter().find(|(names, _)| fetches && names.contains(&program));
+    let known = registry.into_iter().flat_map(|(_, hosts)| hosts.iter());
+    let mut all: HostSet = known.filter_map(|host| host.parse().ok()).collect();
+    // What git contacts besides a repository that is named is in its configuration.
+    let by_url = match lists::git(command) {
+        Some((sub, _)) => matches!(sub, "clone" | "ls-remote"),
+        None => true,
+    };
+    for url in rest.iter().filter(|word| word.contains("://")) {
+        // What is part of a longer word, as in --index-url=https://.., is read to its end.
+        let url = url.find("http").and_then(|at| url.get(at..)).unwrap_or(url);
+        let rule = HostRule::of_url(url).filter(|rule| by_url && !is_loopback_name(rule))?;
+        all = all.and(&HostSet::from_iter([rule]));
+    }
+    (!all.is_empty()).then_some(all)
+}
+
+/// Whether a host is a name of this machine: the proxy never connects to it by name.
+fn is_loopback_name(rule: &HostRule) -> bool {
+    let localhost = Host::Name("localhost".into());
+    rule.is_host(&localhost) || rule.to_string().contains(".localhost")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_line;
+    use crate::policy::words::split;
+
+    #[test]
+    fn the_hosts_of_a_line_are_those_that_it_names() {
+        for (line, hosts) in [
+            ("npm ci", Some("registry.npmjs.org")),
+            ("cd web && npm install left-pad 2>&1 | tail -5", Some("registry.npmjs.org")),
+            ("pip install -r requirements.txt", Some("files.pythonhosted.org, pypi.org")),
+            ("python3 -m pip install x", Some("files.pythonhosted.org, pypi.org")),
+            ("sudo -n pip3 install x", Some("files.pythonhosted.org, pypi.org")),
+            (
+                "pip install --index-url=https://py.example/simple x",
+                Some("files.pythonhosted.org, py.example, pypi.org"),
+            ),
+            ("cargo add serde", Some("crates.io, index.crates.io, static.crates.io")),
+            ("curl -fsSL https://Example.com/install.sh", Some("example.com")),
+            (
+                "curl -o x https://a.example:8443/x http://b.example/y",
+                Some("a.example:8443, b.example"),
+            ),
+            ("wget http://127.0.0.1:3000/", Some("127.0.0.1:3000")),
+            ("git clone https://github.com/a/b", Some("github.com")),
+            ("npm i git+https://github.com/a/b.git", Some("github.com, registry.npmjs.org")),
+            ("./fetch.py https://data.example/set.csv", Some("data.example")),
+            ("make deps; npm ci", Some("registry.npmjs.org")),
+            // Something in it may reach other hosts, or its hosts are not known.
+            ("npm ci && ssh host true", None),
+            ("npm ci && git push", None),
+            ("git push https://github.com/a/b", None),
+            ("git pull", None),
+            ("git clone git@github.com:a/b", None),
+            ("git clone ssh://git@github.com/a/b", None),
+            ("npm i git+ssh://git@github.com/a/b.git", None),
+            ("curl example.com", None),
+            ("curl https://$HOST/", None),
+            ("curl https://user@example.com/", None),
+            ("curl https://a.example/ ftp://b.example/", None),
+            ("curl http://localhost:3000/", None),
+            ("curl http://a.localhost/", None),
+            ("curl http://2130706433/", None),
+            ("make test", Some("")),
+            ("npm run dev", Some("")),
+            ("cargo run", Some("")),
+            ("npx playwright test", Some("")),
+            ("cargo build --release", Some("crates.io, index.crates.io, static.crates.io")),
+        ] {
+            let found = of_line(&split(line)).map(|hosts| hosts.to_string());
+            assert_eq!(found.as_deref(), hosts, "{line}");
+        }
+    }
+}
