@@ -400,7 +400,7 @@ test('at twice the size nothing is lost', async () => {
   const page = await w.page({ width: 640, height: 400 });
   await visit('asks')(page);
   await ask(page).waitFor();
-  for (const name of [/Allow network access once/, /Decline$/, /Explain/]) {
+  for (const name of [/Allow these hosts once/, /Decline$/, /Explain/]) {
     // On the screen, and not under something else.
     const button = ask(page).getByRole('button', { name });
     await button.scrollIntoViewIfNeeded();

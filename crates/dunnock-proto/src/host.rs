@@ -259,7 +259,10 @@ impl schemars::JsonSchema for HostRule {
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
-pub struct HostSet(BTreeSet<HostRule>);
+pub struct HostSet(
+    // One that is named twice is no error.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<HostRule>"))] BTreeSet<HostRule>,
+);
 
 impl HostSet {
     /// No host.
