@@ -255,6 +255,8 @@ export interface OpenQuestion {
   reasons: (string)[];
   /** The rule that "always" would create. */
   rule?: string | null;
+  /** When that rule would apply. */
+  rule_note?: string | null;
   /** The question itself, unless it is about a call: our own words, or the model's. */
   text?: string | null;
   /** What the person may grant instead, once. */

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import type { OpenQuestion } from '../src/api.gen';
 import type { Rule } from '../src/proto.gen';
-import { firstStage, key, shown } from '../src/state/ask';
+import { firstStage, isAnswer, key, shown } from '../src/state/ask';
 import { beside, readDiff, signed } from '../src/ui/Diff';
 
 const around = { workspace: '/home/ada/webshop', checkpoints: true, session: 'abcdefghij' };
@@ -84,7 +84,7 @@ describe('what is shown', () => {
         value: 'files in this folder; not git history, ignored files or anything elsewhere',
       },
     ]);
-    expect(q.rule).toEqual({ rule: RULE, words: 'shell cargo add' });
+    expect(q.rule).toEqual({ rule: RULE, words: 'shell cargo add', note: '' });
   });
 
   test('what a model writes into its arguments is shown as arguments, and nowhere else', () => {
@@ -168,6 +168,17 @@ describe('keys', () => {
     const early = { ...q, pending: true };
     for (const k of ['y', 'a']) expect(key(early, 'choose', k, true)).toHaveProperty('hint');
     expect(key(early, 'choose', 'n', true)).toEqual({ answer: 'no' });
+  });
+  test('w allows the whole network only where a question offers it', () => {
+    expect(isAnswer(q, 'choose', 'w')).toBe(false);
+    expect(key(q, 'choose', 'w', true)).toBe(null);
+    const wide = shown(
+      approval('shell', { command: 'ls' }, { wider: 'full network access' }, RULE),
+      around,
+    );
+    expect(isAnswer(wide, 'choose', 'w')).toBe(true);
+    expect(key(wide, 'choose', 'w', true)).toEqual({ answer: 'wider' });
+    expect(key(wide, 'choose', 'w', false)).toEqual({ hint: 'scroll to the end first' });
   });
   test('always grants only after its rule was shown', () => {
     expect(key(q, 'always', 'Enter', true)).toEqual({ saves: RULE, scope: 'project' });

@@ -4,7 +4,7 @@ use crate::inputs::{Kind, LINES, PATHS};
 use crate::world::{World, fold, refold};
 use dunnock_core::{
     Call, DecideContext, Effect, Input, Phase, Report, Stage, State, apply, begin, decide, due,
-    policy, settled, stopping, wanted,
+    settled, stopping, wanted,
 };
 use dunnock_proto::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -390,7 +390,7 @@ fn may_run(
             }
         }
         AllowedBy::Grant(rule) => {
-            let opens_hosts = policy::opens_hosts(rule) && rule.access.covers(&e.access);
+            let opens_hosts = rule.opens_hosts() && rule.access.covers(&e.access);
             assert!(!denied && kind != Kind::Never);
             assert!(opens_hosts || rule.tool == call.part.tool);
             assert!(granted.contains(rule) || s.config.allow.contains(rule));

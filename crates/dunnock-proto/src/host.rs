@@ -22,7 +22,12 @@ pub struct InvalidHost(String);
 
 impl fmt::Display for InvalidHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is not the name or address of a host", self.0)
+        write!(
+            f,
+            "{:?} cannot be used as a host; give a name (example.com, *.example.com), or an address \
+             of IPv4 with its port (127.0.0.1:3000)",
+            self.0
+        )
     }
 }
 impl std::error::Error for InvalidHost {}
@@ -146,10 +151,10 @@ impl HostRule {
         self.port.is_some()
     }
 
-    /// Whether it names exactly this host, at any port.
+    /// Whether it is a name of this machine. Such a name never leads anywhere: the address does.
     #[must_use]
-    pub fn is_host(&self, host: &Host) -> bool {
-        !self.below && self.host == *host
+    pub fn is_local_name(&self) -> bool {
+        matches!(&self.host, Host::Name(name) if name == "localhost" || name.ends_with(".localhost"))
     }
 
     /// Whether it is an address that is not public.

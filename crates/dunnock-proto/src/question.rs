@@ -263,6 +263,9 @@ pub struct QuestionView {
     /// The rule that "always" would create.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// When that rule would apply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule_note: Option<&'static str>,
     /// What would happen: programs that run, files that are lost.
     pub preview: Vec<String>,
     /// The label for yes.
@@ -323,6 +326,7 @@ impl QuestionKind {
                 access: Vec::new(),
                 wider: None,
                 rule: None,
+                rule_note: None,
                 preview: Vec::new(),
                 yes,
                 no,
@@ -391,6 +395,7 @@ impl Approval {
             },
             wider: (!self.wider.is_nothing()).then(|| self.wider.list().join("; ")),
             rule: self.rule.as_ref().map(Rule::words),
+            rule_note: self.rule.as_ref().map(Rule::note),
             preview: {
                 let code = "project code (scripts, hooks, build files) may run with this access";
                 let code = self.project_code.then(|| code.to_owned());
@@ -441,7 +446,7 @@ impl Reason {
         match self {
             Self::RequestsNetwork => "the call asks for network access".into(),
             Self::WasRefused { hosts } => {
-                format!("the last run tried to reach {hosts}, which its text does not name")
+                format!("the last run tried to reach {hosts}, which the command does not name")
             }
             Self::UsesNetwork { program } => format!("{program} uses the network"),
             Self::ContactsRemote { command } => format!("{command} contacts a remote repository"),

@@ -452,10 +452,32 @@ impl Access {
 }
 
 impl Rule {
+    /// Whether it opens hosts for every command in the sandbox, and nothing else.
+    #[must_use]
+    pub fn opens_hosts(&self) -> bool {
+        let only = Access { hosts: self.access.hosts.clone(), ..Access::NOTHING };
+        self.tool == "shell" && self.words.is_empty() && !only.is_nothing() && self.access == only
+    }
+
+    /// When the rule applies, for people who are about to create it.
+    #[must_use]
+    pub fn note(&self) -> &'static str {
+        match self.opens_hosts() {
+            true => {
+                "It applies to every command in the sandbox whose hosts are known and are all among \
+                 these."
+            }
+            false => {
+                "A rule for commands applies only if every command in the line starts with these \
+                 words and adds no options, variables or redirections."
+            }
+        }
+    }
+
     /// The rule as text for people: what it covers, and what it grants.
     #[must_use]
     pub fn words(&self) -> String {
-        if self.words.is_empty() && !self.access.hosts.is_empty() {
+        if self.opens_hosts() {
             return format!("commands in the sandbox that need only {}", self.access.host_names());
         }
         let covers = match self.words.is_empty() {
@@ -471,7 +493,7 @@ impl Rule {
     /// The pattern of the calls that match it.
     #[must_use]
     pub fn shape(&self) -> String {
-        if self.words.is_empty() && !self.access.hosts.is_empty() {
+        if self.opens_hosts() {
             format!("hosts {}", self.access.hosts)
         } else if self.words.is_empty() {
             self.tool.clone()

@@ -19,10 +19,6 @@ const CAREFUL: usize = 2;
 /// The prefix of each row that a model wrote.
 const BAR: &str = "┃ ";
 
-/// What a rule covers, shown before it is created.
-pub const RULE: &str = "A rule for commands applies only if every command in the line starts with \
-                        these words and adds no options, variables or redirections.";
-
 /// Columns between two keys.
 const GAP: usize = 3;
 
@@ -156,8 +152,10 @@ impl Panel {
                 let digit = key.to_digit(10).and_then(|n| usize::try_from(n).ok());
                 key == 't' || digit.is_some_and(|n| (1..=choices.len()).contains(&n))
             }
-            (Stage::Choose | Stage::Explain, QuestionKind::Approval(_)) => {
-                matches!(key, 'y' | 'n' | 't' | 'a' | 'e' | 'w')
+            (Stage::Choose | Stage::Explain, QuestionKind::Approval(asked)) => {
+                // Where it offers nothing wider, "w" begins a message.
+                matches!(key, 'y' | 'n' | 't' | 'a' | 'e')
+                    || key == 'w' && !asked.wider.is_nothing()
             }
             (Stage::Choose | Stage::Explain, _) => matches!(key, 'y' | 'n' | 'e'),
         }
@@ -472,7 +470,7 @@ pub fn rule_rows(session: &Session, rule: &Rule, columns: usize) -> Vec<Line> {
     lines.push(Line::of("This project:", Tone::Quiet));
     let project = format!("{} and the folders in it", session.workspace);
     lines.extend(Line::of(&project, Tone::Text).wrap(columns, "  ", "  "));
-    lines.extend(Line::of(RULE, Tone::Quiet).wrap(columns, "", ""));
+    lines.extend(Line::of(rule.note(), Tone::Quiet).wrap(columns, "", ""));
     lines
 }
 
@@ -509,7 +507,10 @@ pub fn explain(session: &Session, question: &Question, columns: usize) -> Vec<Li
         put(&format!("Sandbox: {isolation}."));
     }
     match &view.rule {
-        Some(rule) => put(&format!("“Always” would allow this without asking: {rule}. {RULE}")),
+        Some(rule) => {
+            let note = view.rule_note.unwrap_or_default();
+            put(&format!("“Always” would allow this without asking: {rule}. {note}"));
+        }
         None => {
             put("“Always” is not available: no rule is narrow enough to cover this call safely.")
         }

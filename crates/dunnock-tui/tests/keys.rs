@@ -80,6 +80,24 @@ fn an_answer_key_can_take_effect_at_once_or_be_taken_back() {
     assert!(t.commands().is_empty() && t.state.field.text() == "yes, but");
 }
 
+/// Only where a question offers the whole network does "w" answer it; elsewhere it is a letter.
+#[test]
+fn the_wider_access_is_an_answer_only_where_it_is_offered() {
+    let mut t = asking();
+    t.key(KeyCode::Char('w')).wait(2_000).input(Input::Tick);
+    assert!(t.commands().is_empty() && t.state.field.text() == "w", "{}", t.state.field.text());
+    let hosts = ["example.com".parse().unwrap()].into_iter().collect();
+    let approval = dunnock_proto::Approval {
+        access: Access { hosts, ..Access::NOTHING },
+        wider: Access { network: true, ..Access::NOTHING },
+        ..crate::tape::approval(RequestKind::Hosts, Reason::RequestsNetwork)
+    };
+    let mut t = Tape::new(80, 30);
+    t.working().asks("shell", json!({"command": "curl https://example.com/"}), approval).wait(400);
+    t.answer('w');
+    assert_eq!(answers(&t), [(Answer::Wider, None)]);
+}
+
 /// Holds T2: y n t a e in the terminal app; the rule is shown before it is granted.
 #[test]
 fn each_key_of_an_approval_does_what_it_says() {

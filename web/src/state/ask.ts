@@ -17,10 +17,6 @@ export interface Row {
   value: string;
 }
 
-/** What a rule covers; shown before one is created. */
-export const RULE =
-  'A rule for commands applies only if every command in the line starts with these words and adds no options, variables or redirections.';
-
 export interface Shown {
   id: number;
   hash: string;
@@ -35,7 +31,7 @@ export interface Shown {
   careful: string[];
   choices: string[];
   kind: 'approval' | 'person' | 'plain';
-  rule: { rule: Rule; words: string } | null;
+  rule: { rule: Rule; words: string; note: string } | null;
   /** The whole network may be allowed instead of named hosts. */
   wider: boolean;
   explain: string[];
@@ -130,7 +126,11 @@ export function shown(asks: OpenQuestion & { pending?: boolean }, around: Around
     if (careful.length > 2)
       careful = [...careful.slice(0, 2), `and ${careful.length - 2} more like this`];
   }
-  const rule = approval?.rule ? { rule: approval.rule, words: visible(asks.rule ?? '') } : null;
+  const rule = approval?.rule ? {
+        rule: approval.rule,
+        words: visible(asks.rule ?? ''),
+        note: visible(asks.rule_note ?? ''),
+      } : null;
   return {
     id: asks.id,
     hash: asks.hash,
@@ -163,7 +163,7 @@ function explain(asks: OpenQuestion, rule: string | null, session: string): stri
     ...(asks.wider ? [`With “w”, it gets instead: ${visible(asks.wider)}.`] : []),
     ...(asks.isolation ? [`Sandbox: ${visible(asks.isolation)}.`] : []),
     rule
-      ? `“Always” would allow this without asking: ${rule}. ${RULE}`
+      ? `“Always” would allow this without asking: ${rule}. ${visible(asks.rule_note ?? '')}`
       : '“Always” is not available: no rule is narrow enough to cover this call safely.',
     "The model's own description is not used. This text is made from the call, your settings and your rules.",
     `To see this later: dunnock why ${session.slice(0, 8)} ${call.id}`,
@@ -196,7 +196,9 @@ export function isAnswer(q: Shown, stage: Stage, name: string): boolean {
   if (stage === 'always') return name === 's' || name === 'g';
   if (q.kind === 'person')
     return name === 't' || (/^[1-9]$/.test(name) && Number(name) <= q.choices.length);
-  return (q.kind === 'approval' ? 'yntaew' : 'yne').includes(name);
+  // Where it offers nothing wider, “w” begins a message.
+  if (name === 'w') return q.wider;
+  return (q.kind === 'approval' ? 'yntae' : 'yne').includes(name);
 }
 
 /** The effect of a key. `read`: all of the question has been on the screen. */

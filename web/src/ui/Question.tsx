@@ -23,7 +23,6 @@ import {
   GUARD,
   isAnswer,
   key,
-  RULE,
   shown,
   type Outcome,
   type Shown,
@@ -450,7 +449,7 @@ function Card({
           <p>
             This project: <code>{visible(workspace)}</code> and the folders in it
           </p>
-          <p className="faint">{RULE}</p>
+          <p className="faint">{q.rule.note}</p>
           <div className="buttons">
             <Button kind="go" k="enter" disabled={busy} onClick={go('Enter')}>
               In this project

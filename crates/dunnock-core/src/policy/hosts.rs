@@ -7,7 +7,7 @@ use super::lists::{self, Findings};
 use super::words::{CommandLine, Simple};
 use super::wrap::{base, unwrapped};
 use crate::state::{Call, State};
-use dunnock_proto::{Access, Host, HostRule, HostSet, Isolation, MissingNetwork, Reason, Rule};
+use dunnock_proto::{HostRule, HostSet, Isolation, MissingNetwork, Reason, Rule};
 
 /// Hosts of package registries, by the programs that fetch from them.
 const REGISTRIES: &[(&[&str], &[&str])] = &[
@@ -52,7 +52,7 @@ pub(super) fn narrow(s: &State, call: &Call, line: &CommandLine, found: &mut Fin
     let rules = || s.grants.iter().chain(&s.config.allow);
     // Hosts that a rule grants to this very command.
     let own = of_rules(rules().filter(|rule| super::covers(rule, call)));
-    let opened = of_rules(rules().filter(|rule| opens_hosts(rule)));
+    let opened = of_rules(rules().filter(|rule| rule.opens_hosts()));
     let asks = found.access.network;
     let text = of_line(line);
     let needed = match needed(s, call, line, text.clone()) {
@@ -76,7 +76,7 @@ pub(super) fn narrow(s: &State, call: &Call, line: &CommandLine, found: &mut Fin
     }
     if closed.is_empty() {
         found.reasons.retain(|reason| !is_about_network(reason));
-        let mut all = rules().filter(|rule| opens_hosts(rule));
+        let mut all = rules().filter(|rule| rule.opens_hosts());
         let opens =
             |rule: &&Rule| found.access.hosts.without(&rule.access.hosts) != found.access.hosts;
         found.opened_by = all.find(opens).cloned();
@@ -95,17 +95,12 @@ pub(super) fn is_about_network(reason: &Reason) -> bool {
     )
 }
 
-/// Whether a rule opens hosts for every command in the sandbox, and nothing else.
-#[must_use]
-pub fn opens_hosts(rule: &Rule) -> bool {
-    let only = Access { hosts: rule.access.hosts.clone(), ..Access::NOTHING };
-    rule.tool == "shell" && rule.words.is_empty() && !only.is_nothing() && rule.access == only
-}
-
 /// The hosts that a call needs: those of its text, and those that it was refused the last time.
 fn needed(s: &State, call: &Call, line: &CommandLine, text: Option<HostSet>) -> Needed {
     let Some(text) = text else { return Needed::Whole };
-    let refused = s.missing_network.as_ref().filter(|last| {
+    // Where nobody can allow more, what is open already is better than nothing.
+    let known = s.missing_network.as_ref().filter(|_| !s.config.unattended);
+    let refused = known.filter(|last| {
         last.args == *call.args()
             || super::command_of(&last.args).is_some_and(|(other, _)| {
                 let others = network_programs(&other);
@@ -168,22 +163,63 @@ fn of_command(command: &Simple) -> Option<HostSet> {
     for url in rest.iter().filter(|word| word.contains("://")) {
         // What is part of a longer word, as in --index-url=https://.., is read to its end.
         let url = url.find("http").and_then(|at| url.get(at..)).unwrap_or(url);
-        let rule = HostRule::of_url(url).filter(|rule| by_url && !is_loopback_name(rule))?;
+        let rule = HostRule::of_url(url).filter(|rule| by_url && !rule.is_local_name())?;
         all = all.and(&HostSet::from_iter([rule]));
     }
     (!all.is_empty()).then_some(all)
 }
 
-/// Whether a host is a name of this machine: the proxy never connects to it by name.
-fn is_loopback_name(rule: &HostRule) -> bool {
-    let localhost = Host::Name("localhost".into());
-    rule.is_host(&localhost) || rule.to_string().contains(".localhost")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::of_line;
+    use super::*;
     use crate::policy::words::split;
+    use crate::state::{LastMissing, OwnerState};
+    use dunnock_proto::{CallId, CallPart, Class, Config, Owner, Recovery, Role, Step};
+
+    /// What a refused host adds to the next question, and that it asks for nothing where nobody can
+    /// answer.
+    #[test]
+    fn a_refused_host_is_asked_for_where_somebody_can_answer() {
+        let part = |args: &str| CallPart {
+            id: String::new(),
+            tool: "shell".into(),
+            args: args.into(),
+            sent: None,
+            recovered: false,
+            fault: None,
+        };
+        let npm = Call::new(
+            CallId { step: Step(1), index: 0 },
+            part(r#"{"command":"npm ci"}"#).into(),
+            Class::Command,
+            Recovery::Unknown,
+            Some(Role::Work),
+        );
+        let hosts = |text: &str| [text.parse().unwrap()].into_iter().collect::<HostSet>();
+        let found = |unattended, missing: MissingNetwork| {
+            let s = State {
+                owner: Some(OwnerState { owner: Owner(1), level: Isolation::A }),
+                config: Config {
+                    unattended,
+                    hosts: hosts("registry.npmjs.org"),
+                    ..Config::default()
+                }
+                .into(),
+                missing_network: Some(LastMissing { args: npm.part.args.clone(), missing }),
+                ..State::default()
+            };
+            crate::policy::findings(&s, &npm)
+        };
+        let refused = || MissingNetwork::Hosts(hosts("github.com"));
+        let asked = found(false, refused());
+        assert_eq!(asked.access.hosts, hosts("github.com"));
+        assert_eq!(asked.reasons.last(), Some(&Reason::WasRefused { hosts: hosts("github.com") }));
+        assert!(found(false, MissingNetwork::Whole).access.network);
+        for missing in [refused(), MissingNetwork::Whole] {
+            let open = found(true, missing);
+            assert!(open.reasons.is_empty() && open.access.is_nothing(), "{open:?}");
+        }
+    }
 
     #[test]
     fn the_hosts_of_a_line_are_those_that_it_names() {

@@ -16,7 +16,6 @@ mod repository;
 mod words;
 mod wrap;
 
-pub use hosts::opens_hosts;
 pub use lists::{
     Findings, Loses, PROTECTED, ProtectedName, is_invisible, is_of_system, is_protected, is_secret,
 };
@@ -519,7 +518,7 @@ fn offer(s: &State, call: &Call, reasons: &[Reason], mut access: Access) -> Opti
     };
     // The same hosts, for whatever command: nothing else can be reached then, either.
     let to_hosts = Rule { tool: "shell".into(), words: Vec::new(), access: access.clone() };
-    if hosts::opens_hosts(&to_hosts) && reasons.iter().all(hosts::is_about_network) {
+    if to_hosts.opens_hosts() && reasons.iter().all(hosts::is_about_network) {
         return Some(to_hosts);
     }
     let [one] = line.commands.as_slice() else { return None };

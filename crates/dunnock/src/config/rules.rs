@@ -162,7 +162,7 @@ pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
 /// A rule as typed, and what it grants.
 pub(crate) fn listed(rule: &Rule) -> String {
     let access = rule.access.list();
-    if policy::opens_hosts(rule) {
+    if rule.opens_hosts() {
         rule.words()
     } else if access.is_empty() {
         rule.shape()
@@ -173,7 +173,7 @@ pub(crate) fn listed(rule: &Rule) -> String {
 
 /// Saves an allow rule for a project, or for all, unless it would allow everything.
 pub(crate) fn allow(rule: &Rule, project: Option<&Path>) -> anyhow::Result<()> {
-    if !policy::grantable(rule) && !policy::opens_hosts(rule) {
+    if !policy::grantable(rule) && !rule.opens_hosts() {
         return Err(usage(format!(
             "{} would allow everything, because it runs any command it is given. Name a more \
              specific command",
