@@ -14,11 +14,11 @@ const HANDSHAKE: u8 = 0x16;
 pub(crate) struct Opening {
     /// All bytes that were read; they are still to be forwarded.
     pub(crate) bytes: Vec<u8>,
-    /// What it speaks.
+    /// Its protocol.
     pub(crate) speaks: Speaks,
 }
 
-/// What a program speaks.
+/// The protocol of a program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Speaks {
     /// TLS, with the host of this name; without one if it names none.
@@ -104,7 +104,7 @@ pub(crate) mod tests {
             let bytes = hello(name);
             // In one piece, and byte by byte.
             for size in [bytes.len(), 1] {
-                let mut reader = tokio_test_reader(&bytes, size);
+                let mut reader = in_pieces(&bytes, size);
                 let opening = read(&mut reader).await.unwrap();
                 assert_eq!(opening.bytes, bytes);
                 let Speaks::Tls(named) = opening.speaks else { panic!("{name} is TLS") };
@@ -119,7 +119,7 @@ pub(crate) mod tests {
     }
 
     /// Gives the bytes in pieces of this size.
-    fn tokio_test_reader(bytes: &[u8], size: usize) -> impl tokio::io::AsyncRead + Unpin {
+    fn in_pieces(bytes: &[u8], size: usize) -> impl tokio::io::AsyncRead + Unpin {
         let (mut give, take) = tokio::io::duplex(size);
         let bytes = bytes.to_vec();
         tokio::spawn(async move {

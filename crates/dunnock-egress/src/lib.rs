@@ -10,4 +10,4 @@
 mod hello;
 mod proxy;
 
-pub use proxy::{NetworkUse, Proxy, Refused, connect};
+pub use proxy::{NetworkUse, Proxy};

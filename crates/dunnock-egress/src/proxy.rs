@@ -27,9 +27,9 @@ use tokio::time::timeout;
 
 /// How many connections a program may have at once.
 const MOST_CONNECTIONS: usize = 128;
-/// How long a connection may take to be made, and a program to say what it wants.
+/// Time limit for connecting to a host, and for the first request of a program.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Public addresses where a cloud serves its machines their settings.
+/// Public addresses at which clouds give their machines settings and keys.
 const OF_CLOUDS: [IpAddr; 1] = [IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16))];
 /// How many refused hosts are remembered.
 const MOST_REFUSED: usize = 20;
@@ -39,7 +39,7 @@ const OWN_HEADERS: [&str; 6] =
 
 /// Why a connection was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refused {
+pub(crate) enum Refused {
     /// Nobody allowed the host.
     NotAllowed {
         /// The host.
@@ -95,11 +95,8 @@ impl fmt::Display for Refused {
 }
 impl std::error::Error for Refused {}
 
-/// Connects to a host that is allowed.
-///
-/// # Errors
-/// If it is not allowed, leads to an address that is not public, or cannot be reached.
-pub async fn connect(allowed: &HostSet, host: &Host, port: u16) -> Result<TcpStream, Refused> {
+/// Connects to a host that is allowed, and leads to public addresses only.
+async fn connect(allowed: &HostSet, host: &Host, port: u16) -> Result<TcpStream, Refused> {
     if !allowed.covers(host, port) {
         return Err(Refused::NotAllowed { host: host.clone(), port });
     }
@@ -148,7 +145,7 @@ fn is_own(host: &Host, stream: &TcpStream) -> bool {
     matches!(host, Host::Name(_)) && ends.is_none_or(|(local, peer)| local.ip() == peer.ip())
 }
 
-/// What came through a proxy.
+/// What programs requested of a proxy and did not get.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NetworkUse {
     /// Hosts that are not allowed.
@@ -180,7 +177,7 @@ impl Proxy {
         Arc::new(Self { allowed, seen: Mutex::default(), connections })
     }
 
-    /// What came through it since the last call.
+    /// What it refused since the last call.
     pub fn take_use(&self) -> NetworkUse {
         std::mem::take(&mut *self.seen())
     }
@@ -268,8 +265,8 @@ impl Proxy {
         say(status, format!("{words}\n"))
     }
 
-    /// Opens a tunnel. What flows through it is checked as far as it can be seen: TLS must name the
-    /// host.
+    /// Opens a tunnel. What is sent through it is checked as far as it is readable: TLS must name
+    /// the host.
     async fn tunnel(
         self: Arc<Self>,
         request: Request<Incoming>,

@@ -195,27 +195,42 @@ impl Launcher {
         let Run { words, folder, env, terminal, bounds, lasting, spec } = run;
         let ask = Ask::Start { id, words, folder, env, terminal, bounds, lasting, spec };
         let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
-        // If the launcher died since the last command, replace it once.
-        for last in [false, true] {
-            let line = self.running_launcher()?;
+        self.with_launcher(|line| {
             let (tell, ended) = unbounded::unbounded_channel();
             lock(&line.waiting).insert(id, tell);
             match send(&line.socket, &ask, &fds) {
-                Ok(()) => return Ok(Running { id, line, ended, kept: false }),
+                Ok(()) => Ok(Running { id, line: line.clone(), ended, kept: false }),
                 Err(error) => {
                     lock(&line.waiting).remove(&id);
-                    let gone = matches!(
-                        error.kind(),
-                        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
-                    );
-                    if last || !gone {
-                        return Err(error);
-                    }
-                    *lock(&self.line) = None;
+                    Err(error)
                 }
             }
+        })
+    }
+
+    /// Does something with the launcher. If it died since the last command, replaces it once.
+    fn with_launcher<T>(
+        &self,
+        act: impl Fn(&Arc<RunningLauncher>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let line = self.running_launcher()?;
+        match act(&line) {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+                ) =>
+            {
+                // Another thread may have replaced it already.
+                let mut now = lock(&self.line);
+                if now.as_ref().is_some_and(|now| Arc::ptr_eq(now, &line)) {
+                    *now = None;
+                }
+                drop(now);
+                act(&self.running_launcher()?)
+            }
+            done => done,
         }
-        Err(io::ErrorKind::BrokenPipe.into())
     }
 
     /// Finds the strongest sandbox that works, at this level or below, by actually creating each.
@@ -256,33 +271,16 @@ impl Launcher {
     /// # Errors
     /// If the launcher cannot be started or dies, or no network can be created.
     pub fn listen(&self, name: &str) -> io::Result<NetworkListener> {
-        let mut line = self.running_launcher()?;
-        // If the launcher died since the last command, replace it once.
-        let sent = (0..2).find_map(|n| {
+        let (line, receiver) = self.with_launcher(|line| {
             let (tell, receiver) = mpsc::channel();
             lock(&line.creating).insert(name.to_owned(), tell);
-            match send(&line.socket, &Ask::Listen { name: name.to_owned() }, &[]) {
-                Ok(()) => Some(Ok(receiver)),
-                Err(error) if n > 0 => Some(Err(error)),
-                Err(_) => {
-                    let mut now = lock(&self.line);
-                    if now.as_ref().is_some_and(|now| Arc::ptr_eq(now, &line)) {
-                        *now = None;
-                    }
-                    drop(now);
-                    match self.running_launcher() {
-                        Ok(new) => line = new,
-                        Err(error) => return Some(Err(error)),
-                    }
-                    None
-                }
-            }
-        });
-        let gone = || io::Error::other("the process that starts commands does not answer");
-        let receiver = sent.ok_or_else(gone)??;
+            send(&line.socket, &Ask::Listen { name: name.to_owned() }, &[])?;
+            Ok((line.clone(), receiver))
+        })?;
         let created = receiver.recv_timeout(Duration::from_secs(10));
         lock(&line.creating).remove(name);
-        let listener = created.map_err(|_| gone())??;
+        let silent = |_| io::Error::other("the process that starts commands does not answer");
+        let listener = created.map_err(silent)??;
         let listener = std::net::TcpListener::from(listener);
         listener.set_nonblocking(true)?;
         Ok(NetworkListener { listener, line: Arc::downgrade(&line) })

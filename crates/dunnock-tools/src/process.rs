@@ -222,7 +222,7 @@ pub(crate) struct Watch {
     /// It had access to the network.
     #[cfg(target_os = "linux")]
     network: bool,
-    /// Through which it reaches named hosts.
+    /// The proxy through which it reaches named hosts.
     #[cfg(target_os = "linux")]
     proxy: Option<std::sync::Arc<crate::proxies::NetworkProxy>>,
     /// Its `PATH` lacks folders of the workspace.

@@ -175,7 +175,7 @@ pub(crate) struct CallSandbox {
     pub(crate) guards: Vec<Guard>,
     /// The repositories that the call can write to.
     pub(crate) repositories: BTreeSet<PathBuf>,
-    /// Through which it reaches named hosts.
+    /// The proxy through which it reaches named hosts.
     pub(crate) proxy: Option<Arc<NetworkProxy>>,
 }
 

@@ -336,13 +336,11 @@ pub(crate) fn config(
 
 /// The hosts that the settings open.
 fn hosts(settings: &Settings) -> anyhow::Result<HostSet> {
-    let rules = settings.hosts.value.iter().map(|text| {
-        text.parse::<HostRule>().map_err(|error| {
-            usage(format!(
-                "hosts: {error}; give a name, or an address with its port, as in 127.0.0.1:3000"
-            ))
-        })
-    });
+    let rules = settings
+        .hosts
+        .value
+        .iter()
+        .map(|text| text.parse::<HostRule>().map_err(|error| usage(format!("hosts: {error}"))));
     rules.collect()
 }
 
