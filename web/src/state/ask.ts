@@ -126,11 +126,13 @@ export function shown(asks: OpenQuestion & { pending?: boolean }, around: Around
     if (careful.length > 2)
       careful = [...careful.slice(0, 2), `and ${careful.length - 2} more like this`];
   }
-  const rule = approval?.rule ? {
+  const rule = approval?.rule
+    ? {
         rule: approval.rule,
         words: visible(asks.rule ?? ''),
         note: visible(asks.rule_note ?? ''),
-      } : null;
+      }
+    : null;
   return {
     id: asks.id,
     hash: asks.hash,
