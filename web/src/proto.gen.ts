@@ -38,6 +38,8 @@ export interface Allowed {
   hash: Hash;
   /** How commands were isolated at approval: the call does not run with weaker isolation. */
   isolation?: Isolation | null;
+  /** A file tool may read a secret. */
+  reads_secret?: boolean;
 }
 
 /** Who or what allowed a call. */
@@ -395,7 +397,7 @@ export interface Config {
   effort: Effort | null;
   /** Which files the file tools can reach. */
   file_access: FileAccess;
-  /** Hosts that every command in the sandbox may reach. */
+  /** Hosts that every command in the sandbox may reach, and from which pages may be fetched. */
   hosts: HostSet;
   /** Tokens to reserve for an answer. */
   max_output: number;
@@ -437,6 +439,8 @@ export interface Config {
   verify_tries: number;
   /** A call that succeeds after this many milliseconds may be waiting for something; repeating it is not a stall. */
   waiting_ms: number;
+  /** Whether the model may fetch pages of the web; the person allows each host. */
+  web_fetch: boolean;
   /** The model's context window in tokens, if known. */
   window: number | null;
 }
@@ -467,7 +471,7 @@ export interface ConfigPatch {
   effort: Effort | null;
   /** Which files the file tools can reach. */
   file_access: FileAccess;
-  /** Hosts that every command in the sandbox may reach. */
+  /** Hosts that every command in the sandbox may reach, and from which pages may be fetched. */
   hosts: HostSet;
   /** Tokens to reserve for an answer. */
   max_output: number;
@@ -509,6 +513,8 @@ export interface ConfigPatch {
   verify_tries: number;
   /** A call that succeeds after this many milliseconds may be waiting for something; repeating it is not a stall. */
   waiting_ms: number;
+  /** Whether the model may fetch pages of the web; the person allows each host. */
+  web_fetch: boolean;
   /** The model's context window in tokens, if known. */
   window: number | null;
 }
@@ -656,6 +662,8 @@ export interface Forked {
   config: Config;
   /** The session it was forked from. */
   from: SessionId;
+  /** A secret may have been read in the other session. */
+  read_secret?: boolean;
   /** Step numbers continue from here, so that ids stay unique across both sessions. */
   step: Step;
   /** The folder it works in. */
@@ -915,6 +923,8 @@ export interface Preamble {
   version: string;
   /** The user copies requests and answers by hand, so a process waiting for an answer may exit meanwhile. */
   via_bridge?: boolean;
+  /** The model was offered to fetch pages of the web. */
+  web_fetch?: boolean;
   /** The model's context window in tokens, if the server or a table gives it. */
   window?: number | null;
   /** How the model is reached. */
@@ -996,7 +1006,7 @@ export type QuestionKind = {
 };
 
 /** Why approval is needed. */
-export type Reason = "requests_network" | {
+export type Reason = "requests_network" | "fetches_page" | "after_secret" | {
   was_refused: {
     /** The hosts. */
     hosts: HostSet;
@@ -1085,7 +1095,7 @@ export interface Replied {
 }
 
 /** The kinds of requests. Each has its own heading and its own label for a yes. */
-export type RequestKind = "unsandboxed" | "network" | "hosts" | "secrets" | "protected" | "repository" | "login" | "extra_access" | "destructive" | "command" | "edit" | "edit_and_delete" | "deletion" | "move" | "process_input" | {
+export type RequestKind = "unsandboxed" | "network" | "hosts" | "secrets" | "protected" | "repository" | "login" | "extra_access" | "destructive" | "command" | "edit" | "edit_and_delete" | "deletion" | "move" | "process_input" | "page" | {
   tool: {
     /** Its name, from the list of tools that the session offers. */
     name: string;

@@ -69,7 +69,7 @@ mod tests {
         ("dunnock-store", &["dunnock-core", "dunnock-ports", "dunnock-private", "dunnock-proto"]),
         ("dunnock-engine", &["dunnock-core", "dunnock-ports", "dunnock-private", "dunnock-proto"]),
         ("dunnock-model", &["dunnock-core", "dunnock-ports", "dunnock-private", "dunnock-proto"]),
-        ("dunnock-egress", &["dunnock-proto"]),
+        ("dunnock-egress", &["dunnock-ports", "dunnock-proto"]),
         ("dunnock-sandbox", &["dunnock-private"]),
         ("dunnock-tui", &["dunnock-core", "dunnock-private", "dunnock-proto"]),
         ("dunnock-serve", &["dunnock-core", "dunnock-engine", "dunnock-ports", "dunnock-proto"]),
@@ -100,6 +100,7 @@ mod tests {
         (
             "dunnock-compose",
             &[
+                "dunnock-egress",
                 "dunnock-engine",
                 "dunnock-model",
                 "dunnock-ports",

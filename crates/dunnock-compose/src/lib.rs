@@ -4,6 +4,7 @@
 
 #![warn(missing_docs)]
 
+use dunnock_egress::WebPages;
 use dunnock_engine::{FileLocks, Ports, SystemClock};
 use dunnock_model::{Environment, ModelClient, PreambleInputs};
 use dunnock_ports::{Checkpoints, Files, Store, StoreError, ToolSpec};
@@ -106,7 +107,9 @@ pub fn toolbox(
         history: saves_history.then(|| data.join("checkpoints")),
         ..limits
     };
+    let pages = WebPages::new(concat!("dunnock/", env!("CARGO_PKG_VERSION")).into());
     let toolbox = Toolbox::new(limits, launcher, &[dunnock_sandbox::LAUNCH]);
+    let toolbox = toolbox.fetching(Arc::new(pages));
     #[cfg(target_os = "linux")]
     let toolbox = toolbox.boxed(layout);
     toolbox

@@ -21,7 +21,10 @@ pub fn apply(s: &mut State, event: &Event) {
     s.seq += 1;
     match event {
         Event::Created(e) => s.open(&e.workspace, &e.app, &e.config, Step(0)),
-        Event::Forked(e) => s.open(&e.workspace, &e.app, &e.config, e.step),
+        Event::Forked(e) => {
+            s.open(&e.workspace, &e.app, &e.config, e.step);
+            s.read_secret = e.read_secret;
+        }
         Event::Configured(e) => {
             s.version = s.seq;
             let model = s.config.model.clone();
@@ -122,6 +125,7 @@ pub fn apply(s: &mut State, event: &Event) {
                 call.allowed = Some(e.hash);
                 call.level = e.isolation;
                 call.access = e.access.clone();
+                s.read_secret |= e.reads_secret || e.access.secrets;
                 s.outside |= call.leaves_process && !e.access.is_nothing();
             }
         }

@@ -5,9 +5,9 @@
 //! transcript, not here.
 
 use dunnock_proto::{
-    Access, At, CallId, CallPart, Class, Config, EndReason, Hash, Isolation, MissingNetwork,
-    OutboxWritten, Owner, PlanStep, Preamble, Proof, QuestionId, QuestionKind, Recovery, Role, Seq,
-    Source, Span, Step, Strength, Tree,
+    Access, At, CallId, CallPart, Class, Config, EndReason, Hash, HostSet, Isolation,
+    MissingNetwork, OutboxWritten, Owner, PlanStep, Preamble, Proof, QuestionId, QuestionKind,
+    Recovery, Role, Seq, Source, Span, Step, Strength, Tree,
 };
 use dunnock_proto::{Mode, Reserved, Rule, Sandbox, Scope, Usage};
 use std::collections::{BTreeMap, BTreeSet};
@@ -342,6 +342,8 @@ pub struct State {
     pub grants: Arc<Vec<Rule>>,
     /// Whether a process was started with more access than the sandbox.
     pub outside: bool,
+    /// Whether a call could read a secret.
+    pub read_secret: bool,
     /// The last call that had no access to something in the network.
     pub missing_network: Option<LastMissing>,
     /// Whether a call has left something running for the current owner.
@@ -458,6 +460,19 @@ impl State {
     pub fn lacks_sandbox(&self) -> bool {
         self.level() == Isolation::D && self.config.sandbox != Sandbox::Off
     }
+    /// Whether commands reach only the hosts that are approved from now on: a secret may have been
+    /// read, and somebody is asked.
+    #[must_use]
+    pub fn closes_hosts(&self) -> bool {
+        let asks =
+            self.config.mode != Mode::All || self.lowered().is_some() || self.lacks_sandbox();
+        self.read_secret && asks
+    }
+    /// Hosts that every command in the sandbox may reach now.
+    #[must_use]
+    pub fn open_hosts(&self) -> HostSet {
+        if self.closes_hosts() { HostSet::NONE } else { self.config.hosts.clone() }
+    }
     /// How well commands are isolated: as well as the driver can, unless the user turned the
     /// sandbox off.
     #[must_use]
@@ -528,8 +543,8 @@ impl State {
             let effort = wanted.effort.zip(preamble.effort).is_none_or(|(a, b)| a == b.wanted);
             let level = preamble.level.is_none_or(|level| level == self.level());
             let files = preamble.reaches_machine == wanted.reaches_machine();
-            let hosts = preamble.hosts == wanted.hosts;
-            let settings = profile && effort && window && level && files && hosts;
+            let web = preamble.hosts == wanted.hosts && preamble.web_fetch == wanted.web_fetch;
+            let settings = profile && effort && window && level && files && web;
             preamble.model == wanted.model && settings && !self.renew
         })
     }

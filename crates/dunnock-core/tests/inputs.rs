@@ -78,6 +78,7 @@ pub fn preamble(model: &str, salt: u64) -> Preamble {
         level: None,
         reaches_machine: false,
         hosts: Default::default(),
+        web_fetch: false,
     }
 }
 
@@ -142,6 +143,7 @@ pub fn config(r: &mut Rng) -> Config {
         checkpoints: r.chance(60),
         file_access: FileAccess::Workspace,
         hosts: Default::default(),
+        web_fetch: false,
         sandbox: *r.pick(&[Sandbox::Auto, Sandbox::Auto, Sandbox::Off]).unwrap(),
         deny: if r.chance(20) { vec![rule(r)] } else { Vec::new() },
         allow: if r.chance(20) { vec![rule(r)] } else { Vec::new() },

@@ -162,7 +162,8 @@ impl World {
         let first: Event = match r.chance(20) {
             true => {
                 let from = SessionId::from_random([1; 16]);
-                Forked { from, at: 9, workspace, app, config, step: Step(7) }.into()
+                let (step, read_secret) = (Step(7), false);
+                Forked { from, at: 9, workspace, app, config, step, read_secret }.into()
             }
             false => Created { workspace, app, config, base: None }.into(),
         };

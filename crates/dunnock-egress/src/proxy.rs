@@ -16,7 +16,7 @@ use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,8 +29,6 @@ use tokio::time::timeout;
 const MOST_CONNECTIONS: usize = 128;
 /// Time limit for connecting to a host, and for the first request of a program.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Public addresses at which clouds give their machines settings and keys.
-const OF_CLOUDS: [IpAddr; 1] = [IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16))];
 /// How many refused hosts are remembered.
 const MOST_REFUSED: usize = 20;
 /// Headers that are for the proxy alone.
@@ -113,9 +111,6 @@ async fn connect(allowed: &HostSet, host: &Host, port: u16) -> Result<TcpStream,
         let mut why = "it has no address".to_owned();
         for address in addresses {
             match timeout(PATIENCE / 4, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) if is_own(host, &stream) => {
-                    return Err(Refused::NotPublic { host: host.clone(), address });
-                }
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(error)) => why = error.to_string(),
                 Err(_) => why = format!("{} does not answer", address.ip()),
@@ -130,19 +125,25 @@ async fn connect(allowed: &HostSet, host: &Host, port: u16) -> Result<TcpStream,
 }
 
 /// The addresses of a name, if all of them are public.
-fn judged(host: &Host, found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Refused> {
-    let is_private =
-        |address: &&SocketAddr| !is_public(address.ip()) || OF_CLOUDS.contains(&address.ip());
+pub(crate) fn judged(host: &Host, found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Refused> {
+    let is_private = |address: &&SocketAddr| !is_public(address.ip()) || is_own(address.ip());
     match found.iter().find(is_private) {
         Some(address) => Err(Refused::NotPublic { host: host.clone(), address: *address }),
         None => Ok(found),
     }
 }
 
-/// Whether a name leads to a public address of this machine.
-fn is_own(host: &Host, stream: &TcpStream) -> bool {
-    let ends = stream.local_addr().ok().zip(stream.peer_addr().ok());
-    matches!(host, Host::Name(_)) && ends.is_none_or(|(local, peer)| local.ip() == peer.ip())
+/// Whether an address is one of this machine: it would be reached from itself. Nothing is sent.
+fn is_own(address: IpAddr) -> bool {
+    let any: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let from = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect((address, 443))?;
+        socket.local_addr()
+    });
+    from.is_ok_and(|from| from.ip() == address)
 }
 
 /// What programs requested of a proxy and did not get.

@@ -96,6 +96,7 @@ impl Baselining {
             call,
             isolation: level,
             open_hosts: self.open_hosts.clone(),
+            closes_hosts: false,
             seen: Arc::default(),
             hidden_folder: None,
             time_left: None,

@@ -102,6 +102,7 @@ pub async fn fork(ports: &Ports, from: &SessionId, at: Seq) -> Result<SessionId,
         app: ports.app.clone(),
         config: whole.state.config.as_ref().clone(),
         step: whole.state.step,
+        read_secret: whole.state.read_secret,
     };
     begin_with(ports, forked.into()).await
 }

@@ -164,7 +164,8 @@ impl Driver {
                     workspace,
                     call,
                     isolation: level,
-                    open_hosts: s.config.hosts.clone(),
+                    open_hosts: s.open_hosts(),
+                    closes_hosts: s.closes_hosts(),
                     seen,
                     hidden_folder,
                     time_left: time_left(&ports, &s.config),
@@ -242,7 +243,7 @@ impl Driver {
                     commands: s.config.verify.clone(),
                     step: s.step,
                     level: s.level(),
-                    open_hosts: s.config.hosts.clone(),
+                    open_hosts: s.open_hosts(),
                 };
                 Some(Box::pin(baseline.run(ports, halt)))
             }

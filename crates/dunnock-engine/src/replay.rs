@@ -309,6 +309,7 @@ impl Replay<'_> {
             workspace: hands.folder.into(),
             isolation: hands.level,
             open_hosts: HostSet::NONE,
+            closes_hosts: false,
             seen: self.s.seen.clone(),
             hidden_folder: None,
             time_left: None,

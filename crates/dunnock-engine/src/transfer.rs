@@ -137,6 +137,7 @@ fn disarming(s: &State) -> Vec<Command> {
         sandbox: (s.config.sandbox == Sandbox::Off).then_some(Sandbox::Auto),
         file_access: Some(FileAccess::Workspace),
         hosts: Some(HostSet::NONE),
+        web_fetch: Some(false),
         ..ConfigPatch::default()
     };
     if s.config.with(&set) != *s.config {

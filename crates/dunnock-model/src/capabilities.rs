@@ -7,7 +7,7 @@ use crate::provider::{Provider, Quirks};
 use crate::tool_sets::ToolSet;
 use crate::wire::Wire;
 use dunnock_ports::ToolSpec;
-use dunnock_proto::Role;
+use dunnock_proto::{Role, WEB_FETCH};
 
 /// How requests to a model are written, and what it is offered.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +31,8 @@ pub(crate) struct Capabilities {
     pub(crate) freeform: bool,
     /// Nobody answers its questions.
     pub(crate) unattended: bool,
+    /// The person lets it fetch pages of the web.
+    pub(crate) web_fetch: bool,
     /// Time limit in seconds for a command of a copy-and-paste session.
     pub(crate) timeout: u64,
 }
@@ -53,12 +55,14 @@ impl Capabilities {
             family: "",
             freeform: false,
             unattended: false,
+            web_fetch: false,
             timeout: 0,
         }
     }
 
     /// The tools that it is offered.
     pub(crate) fn offers(&self, mut all: Vec<ToolSpec>) -> Vec<ToolSpec> {
+        all.retain(|offer| self.web_fetch || offer.tool.name != WEB_FETCH);
         if self.unattended {
             all.retain(|offer| offer.tool.role != Role::AskPerson);
         }

@@ -41,6 +41,7 @@ const LARGE_WINDOW: u64 = 100_000;
 const SUMMARY_REASONING: u64 = 4_000;
 /// The effort of a session whose settings name none.
 const DEFAULT_EFFORT: Effort = Effort::Medium;
+const NO_BRIDGE: &str = "this session has no bridge folder; start with dunnock bridge new \"...\"";
 
 /// Collects the inputs of a preamble for a workspace.
 pub type MakePreambleInputs =
@@ -331,6 +332,7 @@ impl ModelClient {
             edit,
             family: tool_sets::family_note(&config.model),
             unattended: config.unattended,
+            web_fetch: config.web_fetch,
             timeout: config.bridge.as_ref().map_or(0, |bridge| bridge.timeout),
             ..known
         })
@@ -433,6 +435,7 @@ impl ModelClient {
             level: None,
             reaches_machine: config.reaches_machine(),
             hosts: config.hosts.clone(),
+            web_fetch: config.web_fetch,
         };
         Ok((preamble, blob))
     }
@@ -444,11 +447,7 @@ impl ModelClient {
         workspace: &str,
         capabilities: &Capabilities,
     ) -> Result<(Preamble, Blob), String> {
-        let Some(bridge) = config.bridge.clone() else {
-            return Err(
-                "this session has no bridge folder; start with dunnock bridge new \"...\"".into()
-            );
-        };
+        let bridge = config.bridge.clone().ok_or(NO_BRIDGE)?;
         let mut briefing = (self.brief)(config, workspace)?;
         briefing.offers = capabilities.offers(briefing.offers);
         let sources = self.sources(&briefing, capabilities)?;
@@ -480,6 +479,7 @@ impl ModelClient {
             level: None,
             reaches_machine: config.reaches_machine(),
             hosts: config.hosts.clone(),
+            web_fetch: config.web_fetch,
         };
         Ok((preamble, blob))
     }

@@ -18,6 +18,7 @@ mod files;
 mod ledger;
 mod model;
 mod ownership;
+mod pages;
 mod store;
 mod tools;
 mod types;
@@ -31,6 +32,7 @@ pub use files::{Checkpoints, Files, RestorePlan, Restored, SaveControl, Workspac
 pub use ledger::{Charge, DayTotal, Ledger};
 pub use model::{Model, ModelRequest, Summary};
 pub use ownership::{Epoch, Owned, OwnerNote, Ownership};
+pub use pages::{Page, PageError, Pages};
 pub use store::{Store, StoreParts};
 pub use tokio_util::sync::CancellationToken;
 pub use tools::{HostInfo, ToolCall, ToolSpec, Tools};

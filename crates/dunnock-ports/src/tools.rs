@@ -32,6 +32,8 @@ pub struct ToolCall {
     pub isolation: Isolation,
     /// Hosts that every command in the sandbox may reach.
     pub open_hosts: HostSet,
+    /// A secret may have been read: what started earlier loses the hosts that were opened for it.
+    pub closes_hosts: bool,
     /// Files as the model last saw them.
     pub seen: Arc<BTreeMap<String, Hash>>,
     /// A folder that is hidden from commands, like those of the program itself: it holds the

@@ -4,21 +4,22 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Networks of IPv4 that are not public: first address, bits, and what they are.
 const NOT_PUBLIC_4: &[(Ipv4Addr, u32)] = &[
-    (Ipv4Addr::new(0, 0, 0, 0), 8),       // "this network"
-    (Ipv4Addr::new(10, 0, 0, 0), 8),      // private
-    (Ipv4Addr::new(100, 64, 0, 0), 10),   // shared by providers
-    (Ipv4Addr::new(127, 0, 0, 0), 8),     // this machine
-    (Ipv4Addr::new(169, 254, 0, 0), 16),  // link, and metadata of clouds
-    (Ipv4Addr::new(172, 16, 0, 0), 12),   // private
-    (Ipv4Addr::new(192, 0, 0, 0), 24),    // protocol assignments
-    (Ipv4Addr::new(192, 0, 2, 0), 24),    // documentation
-    (Ipv4Addr::new(192, 88, 99, 0), 24),  // 6to4 relays
-    (Ipv4Addr::new(192, 168, 0, 0), 16),  // private
-    (Ipv4Addr::new(198, 18, 0, 0), 15),   // benchmarks
-    (Ipv4Addr::new(198, 51, 100, 0), 24), // documentation
-    (Ipv4Addr::new(203, 0, 113, 0), 24),  // documentation
-    (Ipv4Addr::new(224, 0, 0, 0), 4),     // multicast
-    (Ipv4Addr::new(240, 0, 0, 0), 4),     // reserved, broadcast
+    (Ipv4Addr::new(0, 0, 0, 0), 8),        // "this network"
+    (Ipv4Addr::new(10, 0, 0, 0), 8),       // private
+    (Ipv4Addr::new(100, 64, 0, 0), 10),    // shared by providers
+    (Ipv4Addr::new(127, 0, 0, 0), 8),      // this machine
+    (Ipv4Addr::new(169, 254, 0, 0), 16),   // link, and metadata of clouds
+    (Ipv4Addr::new(168, 63, 129, 16), 32), // settings of machines in a cloud
+    (Ipv4Addr::new(172, 16, 0, 0), 12),    // private
+    (Ipv4Addr::new(192, 0, 0, 0), 24),     // protocol assignments
+    (Ipv4Addr::new(192, 0, 2, 0), 24),     // documentation
+    (Ipv4Addr::new(192, 88, 99, 0), 24),   // 6to4 relays
+    (Ipv4Addr::new(192, 168, 0, 0), 16),   // private
+    (Ipv4Addr::new(198, 18, 0, 0), 15),    // benchmarks
+    (Ipv4Addr::new(198, 51, 100, 0), 24),  // documentation
+    (Ipv4Addr::new(203, 0, 113, 0), 24),   // documentation
+    (Ipv4Addr::new(224, 0, 0, 0), 4),      // multicast
+    (Ipv4Addr::new(240, 0, 0, 0), 4),      // reserved, broadcast
 ];
 
 /// The only networks of IPv6 that are public, and exceptions in them.
@@ -58,6 +59,7 @@ mod tests {
             "0.0.0.0",
             "10.0.0.1",
             "100.64.0.1",
+            "168.63.129.16",
             "100.127.255.255",
             "127.0.0.1",
             "127.255.0.1",

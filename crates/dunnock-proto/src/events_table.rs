@@ -55,6 +55,9 @@ pub struct Forked {
     pub config: Config,
     /// Step numbers continue from here, so that ids stay unique across both sessions.
     pub step: Step,
+    /// A secret may have been read in the other session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub read_secret: bool,
 }
 
 /// Settings changed.
@@ -509,6 +512,9 @@ pub struct Allowed {
     /// Exactly what the call is granted beyond the sandbox, as it was shown.
     #[serde(default, skip_serializing_if = "Access::is_nothing")]
     pub access: Access,
+    /// A file tool may read a secret.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reads_secret: bool,
 }
 
 /// The harness made a call of its own: a check of the finished work.

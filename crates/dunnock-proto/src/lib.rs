@@ -34,7 +34,8 @@ pub use host::{Host, HostRule, HostSet, InvalidHost};
 pub use ids::{At, CallId, Hash, InputId, Owner, QuestionId, Seq, SessionId, Step, Tree};
 pub use link::{Delta, Frame, Greeting, Hello, LINK_VERSION, Partial, Up};
 pub use message::{
-    AskPersonArgs, CommandArgs, CommandText, FinalArgs, Message, PathArgs, PlanArgs, VerifyArgs,
+    AskPersonArgs, CommandArgs, CommandText, FinalArgs, Message, PageArgs, PathArgs, PlanArgs,
+    VerifyArgs, WEB_FETCH,
 };
 pub use picture::{MOST_PICTURE_BYTES, MOST_PICTURE_SIDE, picture_kind, picture_size};
 pub use question::{Approval, CallPreview, QuestionKind, QuestionView, Reason, RequestKind};

@@ -110,6 +110,16 @@ pub struct PathArgs {
     pub patch: Option<String>,
 }
 
+/// The tool that fetches pages of the web.
+pub const WEB_FETCH: &str = "web_fetch";
+
+/// The arguments of a call that fetches a page.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct PageArgs {
+    /// The page.
+    pub url: String,
+}
+
 /// The arguments that all tools running a command share.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct CommandArgs {
@@ -153,7 +163,7 @@ macro_rules! from_text {
         }
     )*};
 }
-from_text!(AskPersonArgs PlanArgs FinalArgs PathArgs CommandArgs VerifyArgs);
+from_text!(AskPersonArgs PlanArgs FinalArgs PathArgs PageArgs CommandArgs VerifyArgs);
 
 impl VerifyArgs {
     /// The arguments as JSON text.

@@ -118,6 +118,8 @@ pub enum RequestKind {
     Move,
     /// Input for a running process.
     ProcessInput,
+    /// A page of the web.
+    Page,
     /// A call to another tool.
     Tool {
         /// Its name, from the list of tools that the session offers.
@@ -132,6 +134,10 @@ pub enum RequestKind {
 pub enum Reason {
     /// The call itself requests network access.
     RequestsNetwork,
+    /// It fetches a page of the web.
+    FetchesPage,
+    /// A secret may have been read in this session, which could now be sent.
+    AfterSecret,
     /// The same programs were refused these hosts the last time; its text does not name them.
     WasRefused {
         /// The hosts.
@@ -434,6 +440,7 @@ impl RequestKind {
             Self::Deletion => ("Delete this file?".into(), "Delete"),
             Self::Move => ("Move this file?".into(), "Move"),
             Self::ProcessInput => ("Send this input to a running process?".into(), "Send"),
+            Self::Page => ("Fetch this page?".into(), "Fetch once"),
             Self::Tool { name } => (format!("Use the tool {name}?").into(), "Allow once"),
         }
     }
@@ -445,6 +452,11 @@ impl Reason {
     pub fn words(&self) -> String {
         match self {
             Self::RequestsNetwork => "the call asks for network access".into(),
+            Self::FetchesPage => "it fetches a page from a host that is not allowed yet".into(),
+            Self::AfterSecret => {
+                "a secret may have been read in this session, and this could send it elsewhere"
+                    .into()
+            }
             Self::WasRefused { hosts } => {
                 format!("the last run tried to reach {hosts}, which the command does not name")
             }

@@ -233,6 +233,9 @@ pub struct Preamble {
     /// File tools reached files outside the workspace when it was rendered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reaches_machine: bool,
+    /// The model was offered to fetch pages of the web.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub web_fetch: bool,
     /// The hosts that commands could reach when it was rendered.
     #[serde(default, skip_serializing_if = "HostSet::is_empty")]
     pub hosts: HostSet,
@@ -464,8 +467,8 @@ impl Rule {
     pub fn note(&self) -> &'static str {
         match self.opens_hosts() {
             true => {
-                "It applies to every command in the sandbox whose hosts are known and are all among \
-                 these."
+                "It applies to every command in the sandbox and every page whose hosts are known and \
+                 are all among these."
             }
             false => {
                 "A rule for commands applies only if every command in the line starts with these \
@@ -478,7 +481,10 @@ impl Rule {
     #[must_use]
     pub fn words(&self) -> String {
         if self.opens_hosts() {
-            return format!("commands in the sandbox that need only {}", self.access.host_names());
+            return format!(
+                "commands in the sandbox and pages that need only {}",
+                self.access.host_names()
+            );
         }
         let covers = match self.words.is_empty() {
             true => format!("every call to {}", self.tool),
@@ -719,8 +725,10 @@ config! {
     sandbox: Sandbox = Sandbox::Auto;
     /// Which files the file tools can reach.
     file_access: FileAccess = FileAccess::Workspace;
-    /// Hosts that every command in the sandbox may reach.
+    /// Hosts that every command in the sandbox may reach, and from which pages may be fetched.
     hosts: HostSet = HostSet::NONE;
+    /// Whether the model may fetch pages of the web; the person allows each host.
+    web_fetch: bool = false;
     /// Rules for calls that are always denied, whatever else allows them.
     deny: Vec<Rule> = Vec::new();
     /// Rules for calls that are always allowed, saved by the person earlier.

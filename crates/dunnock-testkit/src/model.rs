@@ -187,6 +187,7 @@ impl Model for ScriptedModel {
                 level: None,
                 reaches_machine: config.reaches_machine(),
                 hosts: config.hosts.clone(),
+                web_fetch: config.web_fetch,
             };
             Ok((preamble, blob))
         })

@@ -162,7 +162,8 @@ pub mod rules {
     pub async fn a_session_that_another_branched_off_stays(log: &dyn Store) {
         log.append(Writer::new(session(1)).batch(&[said("one")], &[])).await.unwrap();
         let (config, workspace, app) = (Config::default(), "/w".to_owned(), "0".to_owned());
-        let forked = Forked { from: session(1), at: 1, workspace, app, config, step: Step(0) };
+        let (from, step, read_secret) = (session(1), Step(0), false);
+        let forked = Forked { from, at: 1, workspace, app, config, step, read_secret };
         log.append(Writer::new(session(2)).batch(&[forked.into()], &[])).await.unwrap();
         assert_eq!(log.delete(&session(1)).await, Err(StoreError::Forked(session(2))));
         assert_eq!(log.delete(&session(2)).await, Ok(true));

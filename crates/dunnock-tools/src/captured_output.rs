@@ -303,7 +303,7 @@ fn text_at(file: &mut File, at: u64, len: u64) -> io::Result<String> {
 }
 
 /// The line that replaces what is left out and says how to read it.
-fn gap(lines: u64, bytes: u64, first: u64, call: CallId) -> String {
+pub(crate) fn gap(lines: u64, bytes: u64, first: u64, call: CallId) -> String {
     let last = first + lines.saturating_sub(1).min(199);
     let how = format!(r#"view_file {{"path":"call:{call}","first":{first},"last":{last}}}"#);
     let (lines, bytes) = (count(lines, "line"), count(bytes, "byte"));
@@ -339,7 +339,12 @@ pub(crate) fn trimmed(text: &str, lines: usize, bytes: usize, call: CallId) -> O
     Some(out)
 }
 
-fn take<'a>(from: impl Iterator<Item = &'a str>, lines: usize, bytes: usize) -> Vec<&'a str> {
+/// The lines that come first and fit into both limits.
+pub(crate) fn take<'a>(
+    from: impl Iterator<Item = &'a str>,
+    lines: usize,
+    bytes: usize,
+) -> Vec<&'a str> {
     let mut left = bytes;
     let fits = |line: &&str| match left.checked_sub(line.len()) {
         Some(less) => {

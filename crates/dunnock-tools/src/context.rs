@@ -22,6 +22,9 @@ pub(crate) struct CallContext {
     /// Hosts that every command may reach, besides those that `access` has.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no sandbox"))]
     pub(crate) open_hosts: HostSet,
+    /// A secret may have been read: hosts that are opened from now on were approved after that.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no sandbox"))]
+    pub(crate) closes_hosts: bool,
     /// A folder that is hidden from commands.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no sandbox"))]
     pub(crate) hidden_folder: Option<PathBuf>,

@@ -52,6 +52,7 @@ mod tool;
 mod toolbox;
 mod tools;
 mod walk;
+mod web_page;
 
 #[cfg(unix)]
 pub use checkpoint::Bounds;

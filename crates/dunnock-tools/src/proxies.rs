@@ -4,9 +4,10 @@
 //! reaches these hosts and no others. So a command without that access is in another network and
 //! cannot reach the proxy.
 
+use crate::context::CallContext;
 use dunnock_egress::{NetworkUse, Proxy};
 use dunnock_proto::{HostSet, MissingNetwork, SessionId};
-use dunnock_sandbox::{Launcher, NetworkListener};
+use dunnock_sandbox::NetworkListener;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinHandle;
@@ -37,6 +38,8 @@ pub(crate) struct Proxies(Mutex<HashMap<String, Arc<NetworkProxy>>>);
 pub(crate) struct NetworkProxy {
     session: SessionId,
     hosts: HostSet,
+    /// It was started after a secret may have been read.
+    after_secret: bool,
     proxy: Arc<Proxy>,
     network: NetworkListener,
     port: u16,
@@ -50,11 +53,10 @@ impl Drop for NetworkProxy {
 }
 
 impl Proxies {
-    /// The proxy of the network with this name; it is started if it is not there.
+    /// The proxy of the network with this name for a call; it is started if it is not there.
     pub(crate) fn of_network(
         &self,
-        launcher: &Launcher,
-        session: &SessionId,
+        context: &CallContext,
         name: &str,
         hosts: &HostSet,
     ) -> std::io::Result<Arc<NetworkProxy>> {
@@ -62,22 +64,41 @@ impl Proxies {
         if let Some(known) = all.get(name).filter(|known| known.network.is_alive()) {
             return Ok(known.clone());
         }
-        let network = launcher.listen(name)?;
+        let network = context.launcher.listen(name)?;
         let listener = tokio::net::TcpListener::from_std(network.listener()?)?;
         let port = listener.local_addr()?.port();
         let proxy = Proxy::new(hosts.clone());
         let task = tokio::spawn(proxy.clone().serve(listener));
-        let (session, hosts) = (session.clone(), hosts.clone());
-        let started = Arc::new(NetworkProxy { session, hosts, proxy, network, port, task });
+        let started = Arc::new(NetworkProxy {
+            session: context.session.clone(),
+            hosts: hosts.clone(),
+            after_secret: context.closes_hosts,
+            proxy,
+            network,
+            port,
+            task,
+        });
         all.insert(name.to_owned(), started.clone());
         Ok(started)
     }
 
     /// Ends the proxies of a session. Returns the names of their networks.
     pub(crate) fn close(&self, session: &SessionId) -> Vec<String> {
+        self.end(|proxy| proxy.session == *session)
+    }
+
+    /// Ends the proxies of a session that were started before a secret may have been read: processes
+    /// that still run could send it.
+    /// Returns the names of their networks.
+    pub(crate) fn close_earlier(&self, session: &SessionId) -> Vec<String> {
+        self.end(|proxy| proxy.session == *session && !proxy.after_secret)
+    }
+
+    fn end(&self, which: impl Fn(&NetworkProxy) -> bool) -> Vec<String> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let ended = all.extract_if(|_, proxy| proxy.session == *session);
-        ended.map(|(name, _)| name).collect()
+        let ended = all.extract_if(|_, proxy| which(proxy));
+        // Processes that still run hold their proxy.
+        ended.inspect(|(_, proxy)| proxy.task.abort()).map(|(name, _)| name).collect()
     }
 }
 

@@ -247,8 +247,7 @@ impl CallSandbox {
             true => {
                 // Each set of hosts has a network of its own.
                 name = format!("{name}-{}", blake3::hash(hosts.to_string().as_bytes()).to_hex());
-                let proxies = &context.proxies;
-                let proxy = proxies.of_network(&context.launcher, &context.session, &name, &hosts);
+                let proxy = context.proxies.of_network(context, &name, &hosts);
                 let proxy = proxy.map_err(|error| fail(&error))?;
                 proxy.forget();
                 Some(proxy)

@@ -4,7 +4,7 @@ use crate::context::CallContext;
 pub(crate) use crate::output::{ToolOutput, ToolStatus};
 use crate::processes::Processes;
 use crate::root::Root;
-use dunnock_ports::{Store, ToolSpec};
+use dunnock_ports::{Pages, Store, ToolSpec};
 use dunnock_proto::{Class, Hash, Recovery, Role, Tool as Known, ToolView};
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
@@ -22,6 +22,8 @@ pub(crate) struct ToolContext {
     /// Holds the outputs of earlier calls.
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) processes: Arc<Processes>,
+    /// Fetches pages of the web.
+    pub(crate) pages: Option<Arc<dyn Pages>>,
     /// Hashes of files as the model last saw them.
     pub(crate) seen: Arc<BTreeMap<String, Hash>>,
 }

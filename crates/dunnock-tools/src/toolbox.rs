@@ -13,7 +13,8 @@ use crate::tool::ToolContext;
 use crate::tools;
 use dunnock_core::{Call, failpoint};
 use dunnock_ports::{
-    Blob, BoxFuture, CancellationToken, DeltaSink, FilesError, HostInfo, Store, ToolCall, Tools,
+    Blob, BoxFuture, CancellationToken, DeltaSink, FilesError, HostInfo, Pages, Store, ToolCall,
+    Tools,
 };
 use dunnock_proto::{
     Access, CallPreview, Class, Finished, HostSet, Isolation, Outcome, SessionId, VerifyArgs,
@@ -30,6 +31,7 @@ pub struct Toolbox {
     limits: Arc<Limits>,
     store: Option<Arc<dyn Store>>,
     processes: Arc<Processes>,
+    pages: Option<Arc<dyn Pages>>,
     #[cfg(unix)]
     histories: Arc<crate::git_history::Histories>,
     #[cfg(target_os = "linux")]
@@ -52,6 +54,7 @@ impl Toolbox {
             limits: Arc::new(limits),
             store: None,
             processes: Arc::default(),
+            pages: None,
             #[cfg(target_os = "linux")]
             launcher: Arc::new(dunnock_sandbox::Launcher::new(launcher.to_path_buf(), args)),
             #[cfg(target_os = "linux")]
@@ -100,6 +103,12 @@ impl Toolbox {
         }
     }
 
+    /// Fetches pages of the web with this.
+    #[must_use]
+    pub fn fetching(self, pages: Arc<dyn Pages>) -> Self {
+        Self { pages: Some(pages), ..self }
+    }
+
     /// Looks up the outputs of earlier calls in this store.
     #[must_use]
     pub fn reading(self, store: Arc<dyn Store>) -> Self {
@@ -131,6 +140,7 @@ impl Toolbox {
             level: job.isolation,
             access: job.call.access.clone(),
             open_hosts: job.open_hosts.clone(),
+            closes_hosts: job.closes_hosts,
             hidden_folder: job.hidden_folder.as_ref().map(PathBuf::from),
             #[cfg(unix)]
             histories: self.histories.clone(),
@@ -141,6 +151,12 @@ impl Toolbox {
             #[cfg(target_os = "linux")]
             layout: self.layout.clone(),
         };
+        #[cfg(target_os = "linux")]
+        if job.closes_hosts {
+            for network in self.proxies.close_earlier(&job.session) {
+                self.launcher.leave(&network);
+            }
+        }
         let (tool, args) = (job.call.part.tool.as_str(), job.call.args());
         if job.call.harness {
             return match VerifyArgs::parse(args) {
@@ -172,6 +188,7 @@ impl Toolbox {
             files,
             store: self.store.clone(),
             processes: self.processes.clone(),
+            pages: self.pages.clone(),
             seen: job.seen.clone(),
         };
         // Processes that still run must not create protected files, but an edit tool may: the person

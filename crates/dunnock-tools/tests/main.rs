@@ -61,6 +61,7 @@ pub fn job(root: &Path, tool: &str, args: &str) -> ToolCall {
         call,
         isolation: Isolation::D,
         open_hosts: Default::default(),
+        closes_hosts: false,
         seen: Default::default(),
         hidden_folder: None,
         time_left: None,

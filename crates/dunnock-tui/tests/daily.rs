@@ -132,6 +132,7 @@ fn calls_that_wait_for_others_are_shown() {
             hash: Hash::ZERO,
             isolation: None,
             access: Access::NOTHING,
+            reads_secret: false,
         });
     }
     t.started(id(1, 0));

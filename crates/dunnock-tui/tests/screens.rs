@@ -63,6 +63,7 @@ fn thinking() -> Preamble {
         level: None,
         reaches_machine: false,
         hosts: Default::default(),
+        web_fetch: false,
     }
 }
 
@@ -291,6 +292,7 @@ const SCENES: &[Scene] = &[
                 args: None,
                 isolation: None,
                 access: Access { unsandboxed: n == 0, ..Access::default() },
+                reads_secret: false,
             });
             t.started(id(1, n));
         }

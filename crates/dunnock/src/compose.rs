@@ -317,6 +317,7 @@ pub(crate) fn config(
         sandbox: settings.sandbox.value,
         file_access: settings.file_access.value,
         hosts: hosts(settings)?,
+        web_fetch: settings.web_fetch.value,
         attended,
         unattended: settings.unattended.value && !attended,
         second_look: settings.second_look.value,
@@ -374,6 +375,7 @@ pub(crate) fn patch(
         sandbox: settings.sandbox.is_flag().then_some(whole.sandbox),
         file_access: settings.file_access.is_flag().then_some(whole.file_access),
         hosts: settings.hosts.is_flag().then_some(whole.hosts),
+        web_fetch: settings.web_fetch.is_flag().then_some(whole.web_fetch),
         max_steps: match attended {
             _ if settings.max_steps.is_flag() => Some(whole.max_steps),
             Some(true) => steps_without_deadline(now),

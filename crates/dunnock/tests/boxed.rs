@@ -249,6 +249,7 @@ async fn a_launcher_that_is_missing_or_killed_runs_nothing_bare() {
             call: call.clone(),
             isolation: level,
             open_hosts: Default::default(),
+            closes_hosts: false,
             seen: Default::default(),
             hidden_folder: None,
             time_left: None,

@@ -77,7 +77,10 @@ async fn a_person_allows_hosts_one_by_one() {
     let ran = world.ran(&["approve", &id, "--always", "--go"]).await;
     assert_eq!((ran.code, server.requests()), (0, 2), "{}", ran.err);
     let rules = world.ran(&["rules"]).await.out;
-    assert!(rules.contains(&format!("commands in the sandbox that need only {host}")), "{rules}");
+    assert!(
+        rules.contains(&format!("commands in the sandbox and pages that need only {host}")),
+        "{rules}"
+    );
 
     // Another host is asked about as before.
     let third = Server::start();

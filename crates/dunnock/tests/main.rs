@@ -53,6 +53,7 @@ mod travels;
 mod unattended;
 mod verdicts;
 mod web;
+mod web_fetch;
 mod window;
 mod workflows;
 

@@ -81,7 +81,11 @@ fn scenes() -> Vec<Scene> {
         ),
         scene(
             "a tool that is not there, arguments that are none",
-            vec![call("nothing", json!({})), says("done")],
+            vec![
+                call("nothing", json!({})),
+                call("web_fetch", json!({"url": "https://example.com/"})),
+                says("done"),
+            ],
             all,
             0,
         ),

@@ -2,7 +2,7 @@
 
 use super::Draft;
 use crate::input::Previews;
-use crate::policy::{MOST_CALLS, Verdict};
+use crate::policy::{MOST_CALLS, Verdict, reads_secret};
 use crate::state::Call;
 use dunnock_proto::{
     Access, Allowed, AllowedBy, Approval, AskPersonArgs, Asked, CallId, Class, Finished, Isolation,
@@ -94,7 +94,9 @@ impl Draft<'_> {
     ) {
         let hash = call.hash_with(args.as_ref());
         let level = (call.class == Class::Command).then(|| shown.unwrap_or(self.s.level()));
-        self.record(Allowed { call: call.id, by, args, hash, isolation: level, access });
+        let reads_secret = reads_secret(&self.s, call, args.as_ref().unwrap_or(call.args()));
+        let (call, isolation) = (call.id, level);
+        self.record(Allowed { call, by, args, hash, isolation, access, reads_secret });
     }
 
     pub(super) fn finish(&mut self, call: CallId, outcome: Outcome, shown: &str) {

@@ -7,7 +7,7 @@ use super::lists::{self, Findings};
 use super::words::{CommandLine, Simple};
 use super::wrap::{base, unwrapped};
 use crate::state::{Call, State};
-use dunnock_proto::{HostRule, HostSet, Isolation, MissingNetwork, Reason, Rule};
+use dunnock_proto::{HostRule, HostSet, Isolation, MissingNetwork, Mode, PageArgs, Reason, Rule};
 
 /// Hosts of package registries, by the programs that fetch from them.
 const REGISTRIES: &[(&[&str], &[&str])] = &[
@@ -68,7 +68,12 @@ pub(super) fn narrow(s: &State, call: &Call, line: &CommandLine, found: &mut Fin
         found.wider = found.access.clone();
     }
     found.access.network = false;
-    found.access.hosts = needed.without(&s.config.hosts);
+    // After a secret was read, nothing is open unasked.
+    let (always, opened) = match super::after_secret(s, call) {
+        true => (HostSet::NONE, HostSet::NONE),
+        false => (s.config.hosts.clone(), opened),
+    };
+    found.access.hosts = needed.without(&always);
     let closed = found.access.hosts.without(&opened);
     let carried = closed.without(&text.unwrap_or_default()).without(&own);
     if !carried.is_empty() {
@@ -87,11 +92,41 @@ fn of_rules<'a>(rules: impl Iterator<Item = &'a Rule>) -> HostSet {
     rules.fold(HostSet::NONE, |all, rule| all.and(&rule.access.hosts))
 }
 
+/// What is found in a call that fetches a page.
+pub(super) fn of_page(s: &State, call: &Call, found: &mut Findings) {
+    if !s.config.web_fetch {
+        found.never = Some("web_fetch is off; only the person can turn it on".into());
+        return;
+    }
+    // What is no URL fetches nothing: the tool reads it in the same way.
+    let url = PageArgs::parse(call.args()).ok().and_then(|args| HostRule::of_url(&args.url));
+    let Some(host) = url else { return };
+    let is_private = host.is_private();
+    found.access.hosts = HostSet::from_iter([host]);
+    let mut rules = s.grants.iter().chain(&s.config.allow).filter(|rule| rule.opens_hosts());
+    let opens = |hosts: &HostSet| hosts.includes(&found.access.hosts);
+    if opens(&s.config.hosts) {
+        return;
+    }
+    found.opened_by = rules.find(|rule| opens(&rule.access.hosts)).cloned();
+    if found.opened_by.is_none() {
+        found.reasons.push(Reason::FetchesPage);
+        // Nobody sees this address.
+        if is_private && s.config.mode == Mode::All {
+            let host = &found.access.hosts;
+            found.never = Some(format!("{host} is not a public address, and was not opened"));
+        }
+    }
+}
+
 /// Whether a reason is that a call uses the network.
 pub(super) fn is_about_network(reason: &Reason) -> bool {
     matches!(
         reason,
-        Reason::RequestsNetwork | Reason::UsesNetwork { .. } | Reason::ContactsRemote { .. }
+        Reason::RequestsNetwork
+            | Reason::UsesNetwork { .. }
+            | Reason::ContactsRemote { .. }
+            | Reason::FetchesPage
     )
 }
 
@@ -180,21 +215,7 @@ mod tests {
     /// answer.
     #[test]
     fn a_refused_host_is_asked_for_where_somebody_can_answer() {
-        let part = |args: &str| CallPart {
-            id: String::new(),
-            tool: "shell".into(),
-            args: args.into(),
-            sent: None,
-            recovered: false,
-            fault: None,
-        };
-        let npm = Call::new(
-            CallId { step: Step(1), index: 0 },
-            part(r#"{"command":"npm ci"}"#).into(),
-            Class::Command,
-            Recovery::Unknown,
-            Some(Role::Work),
-        );
+        let npm = call(0, "shell", Class::Command, r#"{"command":"npm ci"}"#);
         let hosts = |text: &str| [text.parse().unwrap()].into_iter().collect::<HostSet>();
         let found = |unattended, missing: MissingNetwork| {
             let s = State {
@@ -218,6 +239,80 @@ mod tests {
         for missing in [refused(), MissingNetwork::Whole] {
             let open = found(true, missing);
             assert!(open.reasons.is_empty() && open.access.is_nothing(), "{open:?}");
+        }
+    }
+
+    fn call(index: u16, tool: &str, class: Class, args: &str) -> Call {
+        let part = CallPart {
+            id: String::new(),
+            tool: tool.into(),
+            args: args.into(),
+            sent: None,
+            recovered: false,
+            fault: None,
+        };
+        let id = CallId { step: Step(1), index };
+        Call::new(id, part.into(), class, Recovery::Unknown, Some(Role::Work))
+    }
+
+    fn state(level: Isolation, mode: Mode) -> State {
+        State {
+            owner: Some(OwnerState { owner: Owner(1), level }),
+            config: Config {
+                mode,
+                web_fetch: true,
+                hosts: ["open.example".parse().unwrap()].into_iter().collect(),
+                ..Config::default()
+            }
+            .into(),
+            ..State::default()
+        }
+    }
+
+    #[test]
+    fn what_sends_asks_again_once_a_secret_may_have_been_read() {
+        let page = call(1, "web_fetch", Class::Read, r#"{"url":"https://open.example/"}"#);
+        let input = call(1, "process_write", Class::Command, r#"{"process":1,"text":"x"}"#);
+        let make = call(1, "shell", Class::Command, r#"{"command":"make test"}"#);
+        let looks = call(1, "shell", Class::Command, r#"{"command":"ls"}"#);
+        let asks = |s: &State, call: &Call| {
+            crate::policy::findings(s, call).reasons.contains(&Reason::AfterSecret)
+        };
+        let fresh = state(Isolation::A, Mode::Auto);
+        let read = State { read_secret: true, ..fresh.clone() };
+        assert!(!asks(&fresh, &page) && asks(&read, &page));
+        assert!(!asks(&read, &make), "the sandbox holds it");
+        assert!(!asks(&read, &input));
+        assert!(asks(&State { outside: true, ..read.clone() }, &input), "it feeds a process");
+        let bare = State { read_secret: true, ..state(Isolation::D, Mode::Auto) };
+        assert!(asks(&bare, &make) && !asks(&bare, &looks));
+        // An earlier call of the same answer reads it.
+        let reads = [
+            call(0, "shell", Class::Command, r#"{"command":"cat .env > x"}"#),
+            call(0, "shell", Class::Command, r#"{"command":"git show HEAD:.env"}"#),
+            call(0, "view_file", Class::Read, r#"{"path":".env"}"#),
+            call(0, "move_file", Class::Edit, r#"{"path":".env","to":"x"}"#),
+        ];
+        for first in reads {
+            let s = State { calls: vec![first.clone()], ..fresh.clone() };
+            assert!(asks(&s, &page), "{first:?}");
+        }
+        let writes = call(0, "write_file", Class::Edit, r#"{"path":".env","content":"A=1"}"#);
+        assert!(!asks(&State { calls: vec![writes], ..fresh }, &page));
+    }
+
+    #[test]
+    fn in_mode_all_only_public_hosts_are_open() {
+        let s = state(Isolation::A, Mode::All);
+        let never = |url: &str| {
+            let args = format!("{{\"url\":\"{url}\"}}");
+            crate::policy::findings(&s, &call(0, "web_fetch", Class::Read, &args)).never.is_some()
+        };
+        for url in ["http://127.0.0.1:80/", "http://169.254.169.254/", "http://168.63.129.16/"] {
+            assert!(never(url), "{url}");
+        }
+        for url in ["https://open.example/", "https://other.example/", "http://8.8.8.8/"] {
+            assert!(!never(url), "{url}");
         }
     }
 

@@ -210,7 +210,7 @@ fn names(path: &str) -> Vec<String> {
 /// Whether a character is invisible.
 #[must_use]
 pub fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
 /// Whether a path names a file that usually holds secrets.
@@ -556,7 +556,14 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
     let copies_there = matches!(name, "cp" | "touch")
         && args.iter().filter(|w| pieces(w)).count() == 1
         && args.last().is_some_and(|w| pieces(w));
-    let named = !talks_only && !copies_there && args.iter().any(|w| *w != pattern && pieces(w));
+    let shows = match git(command) {
+        Some(("archive" | "blame" | "cat-file" | "diff" | "format-patch" | "grep" | "show", _)) => {
+            true
+        }
+        Some(("log", words)) => words.iter().any(|w| matches!(*w, "-p" | "-u" | "--patch")),
+        _ => !talks_only && !copies_there,
+    };
+    let named = shows && args.iter().any(|w| *w != pattern && pieces(w));
     if named || command.files.iter().any(|(sign, file)| sign.contains('<') && pieces(&file.text)) {
         ask(Reason::NamesSecret, secrets());
     }

@@ -26,7 +26,7 @@ use crate::patch::Patch;
 use crate::state::{Call, State};
 use dunnock_proto::{
     Access, AllowedBy, Answered, Approval, Class, CommandArgs, CommandText, Isolation, Mode, Part,
-    PathArgs, Reason, RequestKind, Rule, Sandbox,
+    PathArgs, Reason, RequestKind, Rule, Sandbox, WEB_FETCH,
 };
 use words::{CommandLine, Simple};
 use wrap::base;
@@ -100,6 +100,8 @@ pub fn findings(s: &State, call: &Call) -> Findings {
             && !is_in_folder(call)
             && login::of_line(&line).is_some();
         hosts::narrow(s, call, &line, &mut found);
+    } else if call.part.tool == WEB_FETCH {
+        hosts::of_page(s, call, &mut found);
     } else if let Ok(args) = PathArgs::parse(call.args()) {
         for path in paths(&args) {
             if call.class == Class::Edit {
@@ -128,7 +130,48 @@ pub fn findings(s: &State, call: &Call) -> Findings {
             }
         });
     }
+    // What was opened before a secret was read was not opened for it.
+    if sends(s, call, &found.access) && after_secret(s, call) {
+        found.reasons.insert(0, Reason::AfterSecret);
+    }
     found
+}
+
+/// Whether a call of a file tool with these arguments reads a secret. A command does if it is granted
+/// access to secrets.
+#[must_use]
+pub(crate) fn reads_secret(s: &State, call: &Call, args: &str) -> bool {
+    // A file that is written or deleted shows nothing.
+    if call.class == Class::Command || matches!(&*call.part.tool, "write_file" | "delete_file") {
+        return false;
+    }
+    let reads = |path: &String| {
+        is_secret(path)
+            || s.config.reaches_machine() && is_outside(s, path) && !lists::is_of_system(path)
+    };
+    PathArgs::parse(args).is_ok_and(|args| paths(&args).iter().any(reads))
+}
+
+/// Whether a secret may have been read in this session, or would be by an earlier call of the same
+/// answer.
+fn after_secret(s: &State, call: &Call) -> bool {
+    let earlier = s.calls.iter().take_while(|other| other.id != call.id);
+    s.read_secret
+        || earlier.filter(|other| !other.finished()).any(|other| {
+            let found = command(other).map(|(line, _)| lists::of_line(&line, s.level(), false));
+            found.is_some_and(|found| found.access.secrets) || reads_secret(s, other, other.args())
+        })
+}
+
+/// Whether a call with this access can send something elsewhere: itself, or through a process that
+/// has more access. Without a sandbox, every command can.
+fn sends(s: &State, call: &Call, access: &Access) -> bool {
+    let acts = || !command(call).is_some_and(|(line, _)| lists::only_looks(&line));
+    access.network
+        || access.unsandboxed
+        || !access.hosts.is_empty()
+        || (s.outside && call.part.tool == "process_write")
+        || (s.level() == Isolation::D && call.class == Class::Command && acts())
 }
 
 /// Every path that a call names. A patch that cannot be parsed touches nothing: its tool uses the
@@ -281,6 +324,7 @@ fn approval(s: &State, call: &Call, reasons: Vec<Reason>, found: &Findings) -> A
         (Class::Edit, "move_file") => RequestKind::Move,
         (Class::Edit, _) if patch_deletes(call) => RequestKind::EditAndDelete,
         (Class::Edit, _) => RequestKind::Edit,
+        (Class::Read, WEB_FETCH) => RequestKind::Page,
         (Class::Command | Class::Read, tool) => RequestKind::Tool { name: tool.to_owned() },
     };
     let project_code = !access.is_nothing() && runs_project_code(call);
@@ -403,6 +447,7 @@ impl Policy {
                 && (!rule.words.is_empty() || found.reasons.is_empty())
         };
         if mode != Mode::Read
+            && !found.reasons.contains(&Reason::AfterSecret)
             && let Some(rule) = s.grants.iter().chain(&s.config.allow).find(speaks)
         {
             // A rule that grants the network grants all of it.
@@ -505,10 +550,18 @@ const RULE_CHARS: usize = 200;
 fn offer(s: &State, call: &Call, reasons: &[Reason], mut access: Access) -> Option<Rule> {
     // If a deny rule may apply, or the sandbox is weaker than it was, no rule can allow the call.
     let asks_always = |reason: &Reason| {
-        matches!(reason, Reason::MayBeDenied { .. } | Reason::WeakerSandbox { .. })
+        matches!(
+            reason,
+            Reason::MayBeDenied { .. } | Reason::WeakerSandbox { .. } | Reason::AfterSecret
+        )
     };
     if reasons.iter().any(asks_always) {
         return None;
+    }
+    // The same hosts, for whatever command: nothing else can be reached then, either.
+    let to_hosts = Rule { tool: "shell".into(), words: Vec::new(), access: access.clone() };
+    if to_hosts.opens_hosts() && reasons.iter().all(hosts::is_about_network) {
+        return Some(to_hosts);
     }
     let tool = call.part.tool.clone();
     let Some((line, _)) = command(call) else {
@@ -516,11 +569,6 @@ fn offer(s: &State, call: &Call, reasons: &[Reason], mut access: Access) -> Opti
         let plain = call.class == Class::Edit && !reasons.iter().any(own);
         return plain.then_some(Rule { tool, words: Vec::new(), access: Access::NOTHING });
     };
-    // The same hosts, for whatever command: nothing else can be reached then, either.
-    let to_hosts = Rule { tool: "shell".into(), words: Vec::new(), access: access.clone() };
-    if to_hosts.opens_hosts() && reasons.iter().all(hosts::is_about_network) {
-        return Some(to_hosts);
-    }
     let [one] = line.commands.as_slice() else { return None };
     let mut words = vec![one.words.first()?.text.clone()];
     // Commands that leave the sandbox or can contact any host never get a rule.

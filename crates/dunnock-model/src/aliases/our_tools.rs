@@ -227,6 +227,18 @@ pub(crate) const OUR_TOOLS: &[OurTool] = &[
         example: r#"{"pattern":"fn main","path":"src"}"#,
     },
     OurTool {
+        name: "web_fetch",
+        arguments: &[required("url", ArgumentKind::Text)],
+        synonyms: &[
+            ("uri", As("url")),
+            ("link", As("url")),
+            ("prompt", Dropped),
+            ("format", Dropped),
+            ("timeout", Dropped),
+        ],
+        example: r#"{"url":"https://example.com/"}"#,
+    },
+    OurTool {
         name: "git_status",
         arguments: &[],
         synonyms: &[("repopath", Rule::OnlyRoot)],

@@ -14,6 +14,7 @@ mod search_text;
 mod shell;
 mod update_plan;
 mod view_file;
+mod web_fetch;
 mod write_file;
 
 use crate::tool::{Example, Tool, ToolContext, ToolOutput, offer};
@@ -34,6 +35,7 @@ use shell::ShellCommand;
 use std::fmt::Write as _;
 use update_plan::UpdatePlan;
 use view_file::ViewFile;
+use web_fetch::WebFetch;
 use write_file::WriteFile;
 
 macro_rules! tools {
@@ -80,7 +82,7 @@ macro_rules! tools {
 }
 
 tools! {
-    ShellCommand ViewFile ListFiles SearchText GitStatus GitDiff
+    ShellCommand ViewFile ListFiles SearchText WebFetch GitStatus GitDiff
     WriteFile InsertText ReplaceText DeleteFile MoveFile ApplyPatch
     ProcessStart ProcessRead ProcessWrite ProcessStop AskPerson UpdatePlan FinalOutput
 }

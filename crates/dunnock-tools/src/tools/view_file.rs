@@ -3,7 +3,7 @@
 use crate::edit::Text;
 use crate::root::{PathError, RepoPath};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput, blocking};
-use crate::tools::list_files;
+use crate::tools::{list_files, web_fetch};
 use dunnock_ports::Blob;
 use dunnock_proto::{
     CallId, Class, Hash, MOST_PICTURE_BYTES, MOST_PICTURE_SIDE, Recovery, SeenFile, ToolView,
@@ -109,7 +109,7 @@ impl Tool for ViewFile {
             .filter(|_| !self.bare)
         {
             return match output(call, &context).await {
-                Ok(bytes) => blocking(move || view(&self, &self.path, &bytes)).await,
+                Ok(bytes) => blocking(move || view_output(&self, &bytes)).await,
                 Err(error) => Err::<String, _>(error).into(),
             };
         }
@@ -123,6 +123,17 @@ impl Tool for ViewFile {
             Err(error) => Err::<String, _>(format!("an error inside the agent: {error}")).into(),
         }
     }
+}
+
+/// Shows the output of an earlier call. Every part of a page says who wrote it.
+fn view_output(args: &ViewFile, bytes: &[u8]) -> Result<String, String> {
+    let shown = view(args, &args.path, bytes)?;
+    let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let label = first.starts_with(web_fetch::LABEL.as_bytes()) && args.first.is_some_and(|n| n > 1);
+    Ok(match label {
+        true => format!("{}\n{shown}", String::from_utf8_lossy(first)),
+        false => shown,
+    })
 }
 
 /// The full output of an earlier call.

@@ -444,6 +444,9 @@ pub(crate) struct Flags {
     /// A host that every command in the sandbox may reach: pypi.org, 127.0.0.1:3000; repeatable
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Vec<String>,
+    /// Let the model fetch pages of the web; you allow each host
+    #[arg(long)]
+    pub(crate) web_fetch: bool,
     /// A command that must pass before the task counts as done; repeatable
     #[arg(long, value_name = "CMD")]
     pub(crate) verify: Vec<String>,
@@ -500,6 +503,9 @@ impl Flags {
         }
         if self.planner {
             all.push(("planner", Value::Text("on".into())));
+        }
+        if self.web_fetch {
+            all.push(("web-fetch", Value::Text("on".into())));
         }
         if !self.host.is_empty() {
             all.push(("hosts", Value::List(self.host.clone())));

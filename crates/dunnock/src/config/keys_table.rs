@@ -112,8 +112,10 @@ settings! {
         "which files the file tools can reach: those of the workspace, or those of the whole \
          machine, which needs sandbox = \"off\"";
     hosts: Vec<String> = Kind::List, None, Untrusted::No,
-        "hosts that every command in the sandbox may reach: pypi.org, *.example.org, \
-         127.0.0.1:3000";
+        "hosts that every command in the sandbox may reach, and web_fetch: pypi.org, \
+         *.example.org, 127.0.0.1:3000";
+    web_fetch: bool = Kind::Choice(bool::NAMES), Some("off"), Untrusted::No,
+        "whether the model may fetch pages of the web; you allow each host";
     edits: Edits = Kind::Choice(Edits::NAMES), Some("any"), Untrusted::Earlier,
         "whether commands may change files in the workspace, or only edit tools may (except in \
          build folders)";
