@@ -190,16 +190,25 @@ async fn a_client_that_is_interrupted_while_it_takes_over_takes_over_once() {
         assert!(second.handle().is_none());
         first.close().await;
         let mut slice = Duration::from_micros(100 * (1 + n % 10));
+        // What it does now, for the message.
+        let (mut asked, mut last, mut step) = (0, String::new(), "asks");
         let taken = tokio::time::timeout(Duration::from_secs(30), async {
             while second.handle().is_none() {
                 slice += Duration::from_micros(10); // so that a busy machine gets there, too
-                let _ = tokio::time::timeout(slice, second.next()).await;
+                (asked, step) = (asked + 1, "asks");
+                if let Ok(answer) = tokio::time::timeout(slice, second.next()).await {
+                    last = format!("{answer:?}");
+                }
                 // Nothing that the takeover holds may wait for the client to ask again.
+                step = "lists";
                 ports.store.list(None, 10).await.unwrap();
+                step = "creates";
                 create(&ports, "/w", worlds::config()).await.unwrap();
             }
         });
-        taken.await.unwrap_or_else(|_| panic!("round {n}: nobody took over"));
+        if taken.await.is_err() {
+            panic!("round {n}: nobody took over; asked {asked} times, now {step}, last: {last}");
+        }
         second.submit(prompt("two", "more")).await.unwrap().unwrap();
         second.close().await;
         let facts = worlds::facts(ports.store.as_ref(), &session).await;
