@@ -72,7 +72,7 @@ async fn fetch(hosts: &[&str], url: &str) -> Result<Page, PageError> {
     WebPages::new("test/1".into()).fetch(&hosts, url).await
 }
 
-/// Holds WEB1: no form of a URL reaches what is not allowed, and each redirect is judged.
+/// WEB1: no form of a URL reaches what is not allowed, and each redirect is judged.
 #[tokio::test]
 async fn only_what_is_allowed_is_fetched() {
     let (port, count) = server().await;
@@ -193,7 +193,7 @@ async fn only_what_is_allowed_is_fetched() {
     assert!(hosts.len() >= 60);
 }
 
-/// Holds WEB3: a page that is too large is cut, also if it is compressed.
+/// WEB3: a page that is too large is cut, also if it is compressed.
 #[tokio::test]
 async fn a_page_that_is_too_large_is_cut() {
     let (port, _) = server().await;

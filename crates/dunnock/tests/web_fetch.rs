@@ -11,7 +11,7 @@ fn fetch(url: &str) -> (String, String) {
     ("web_fetch".into(), json!({ "url": url }).to_string())
 }
 
-/// Holds WEB2: a host asks once, always or never; what a page says adds none.
+/// WEB2: a host asks once, always or never; what a page says adds none.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_allows_each_host() {
     let world = World::new("page");
@@ -50,7 +50,7 @@ async fn a_person_allows_each_host() {
     assert_eq!((came.code, two.requests()), (0, 1), "{}", came.err);
 }
 
-/// Holds WEB5 and WEB6: a replay asks no server, and a call may be repeated after a crash.
+/// WEB5, WEB6: a replay asks no server, and a call may be repeated after a crash.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replay_needs_no_network() {
     let world = World::new("again");
@@ -66,7 +66,7 @@ async fn a_replay_needs_no_network() {
     assert_eq!(server.requests(), 0, "{} {}", ran.out, ran.err);
 }
 
-/// Holds WEB7: after a secret was read, what could send it asks again, whatever was allowed.
+/// WEB7: after a secret was read, what could send it asks again, whatever was allowed.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_secret_was_read_it_asks_again() {
     let world = World::new("leak");
@@ -105,7 +105,7 @@ async fn after_a_secret_was_read_it_asks_again() {
     }
 }
 
-/// Holds WEB7: what asks nobody reaches nothing any more, either: neither a later command nor a
+/// WEB7: what asks nobody reaches nothing any more, either: neither a later command nor a
 /// process that started earlier.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_secret_was_read_open_hosts_are_closed() {

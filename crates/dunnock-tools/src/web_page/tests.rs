@@ -41,7 +41,7 @@ fn a_page_becomes_markdown() {
     }
 }
 
-/// What a person would not see is left out, and nothing else with it.
+/// WEB4: what a person would not see is left out, and nothing else with it.
 #[test]
 fn invisible_text_is_left_out() {
     let hidden = [
