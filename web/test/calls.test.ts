@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { isLongAddition, sourcesFirst } from '../src/state/changes';
-import { changedFiles, gist, inChange, title } from '../src/state/words';
+import type { Rule } from '../src/proto.gen';
+import { changedFiles, gist, inChange, shape, title } from '../src/state/words';
 
 const calls = JSON.parse(readFileSync('../fixtures/calls.json', 'utf8')) as {
   tool: string;
@@ -50,4 +51,12 @@ test('edited sources come first, and long new files are folded', () => {
     'node_modules/a/index.js',
   ]);
   expect(sourcesFirst(changes).map(isLongAddition)).toEqual([false, true, false, true]);
+});
+
+test('a rule for hosts is named by its hosts', () => {
+  const rule = (words: string[], access: Rule['access']) =>
+    shape({ tool: 'shell', words, access });
+  expect(rule([], { hosts: ['docs.rs', 'crates.io'] })).toBe('hosts docs.rs, crates.io');
+  expect(rule(['cargo', 'test'], {})).toBe('shell cargo test');
+  expect(rule(['curl'], { hosts: ['docs.rs'] })).toBe('shell curl');
 });

@@ -32,7 +32,7 @@ pub struct ToolCall {
     pub isolation: Isolation,
     /// Hosts that every command in the sandbox may reach.
     pub open_hosts: HostSet,
-    /// A secret may have been read: what started earlier loses the hosts that were opened for it.
+    /// A secret may have been read: processes that started earlier lose their hosts.
     pub closes_hosts: bool,
     /// Files as the model last saw them.
     pub seen: Arc<BTreeMap<String, Hash>>,

@@ -416,17 +416,11 @@ impl Session {
                 self.replied(e.question, &e.answer, e.note.as_deref(), columns, out)
             }
             Event::Granted(e) => {
-                out.push(note(&format!(
-                    "allowed in this session: {} {}",
-                    e.rule.tool,
-                    e.rule.words.join(" ")
-                )));
+                out.push(note(&format!("allowed in this session: {}", e.rule.shape())));
             }
-            Event::Revoked(e) => out.push(note(&format!(
-                "no longer allowed: {} {}",
-                e.rule.tool,
-                e.rule.words.join(" ")
-            ))),
+            Event::Revoked(e) => {
+                out.push(note(&format!("no longer allowed: {}", e.rule.shape())));
+            }
             Event::InterruptRequested(_) => {
                 self.stopping = true;
                 out.push(note("stopping"));

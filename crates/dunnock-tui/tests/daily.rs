@@ -10,6 +10,19 @@ const PATCH: &str = "*** Begin Patch\n*** Update File: stats.py\n@@\n-a = 1\n+a 
                      report.py\n+b = 1\n*** Update File: old.py\n*** Move to: new.py\n@@\n-c\n+d\n*** End \
                      Patch";
 
+/// A rule that opened hosts was called "shell", as if it allowed every command.
+#[test]
+fn a_rule_for_hosts_is_named_by_its_hosts() {
+    let mut t = Tape::new(80, 24);
+    let hosts = ["docs.rs".parse().unwrap()].into_iter().collect();
+    let access = Access { hosts, ..Access::NOTHING };
+    let rule = Rule { tool: "shell".into(), words: Vec::new(), access };
+    t.working().fact(Granted { rule: rule.clone() });
+    assert!(t.screen().contains("allowed in this session: hosts docs.rs"), "{}", t.screen());
+    t.fact(Revoked { rule });
+    assert!(t.screen().contains("no longer allowed: hosts docs.rs"), "{}", t.screen());
+}
+
 /// UX-A9: a patch of three files was counted as one.
 #[test]
 fn the_summary_counts_files_not_calls() {

@@ -63,7 +63,7 @@ async fn a_replay_needs_no_network() {
     let log = world.ran(&["sessions", "export", &id]).await.out;
     assert!(log.contains("\"recovery\":\"repeat\""), "it may be repeated");
     let ran = world.ran(&["sessions", "replay", &id]).await;
-    assert_eq!(server.requests(), 0, "{} {}", ran.out, ran.err);
+    assert_eq!((ran.code, server.requests()), (0, 0), "{} {}", ran.out, ran.err);
 }
 
 /// WEB7: after a secret was read, what could send it asks again, whatever was allowed.

@@ -5,6 +5,7 @@ import type { Answer, Command, Config, Rule } from '../proto.gen';
 import * as api from '../net/api';
 import { connect } from './open';
 import { get, go, set, tell } from './store';
+import { shape } from './words';
 
 const words = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
@@ -116,7 +117,7 @@ export async function always(
   try {
     await api.setRule(rule, true, true, project);
     const place = project === undefined ? 'in all projects' : `in ${project}`;
-    tell(`Always allowed ${place}: ${rule.tool} ${rule.words.join(' ')}. To revoke it: /rules`);
+    tell(`Always allowed ${place}: ${shape(rule)}. To revoke it: /rules`);
   } catch (error) {
     tell(`The rule applies to this session only: ${words(error)}`, 'bad');
   }

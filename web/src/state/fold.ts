@@ -39,6 +39,7 @@ import {
   changedFiles,
   gist,
   isHidden,
+  shape,
   soFar,
   title,
   titleLine,
@@ -396,10 +397,10 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
       return replied(s, e.body.question, e.body.answer, e.body.note ?? null, e.seq);
     case 'granted':
       s.grants = [...s.grants, e.body.rule];
-      return note(s, `allowed in this session: ${e.body.rule.tool} ${e.body.rule.words.join(' ')}`);
+      return note(s, `allowed in this session: ${shape(e.body.rule)}`);
     case 'revoked':
       s.grants = s.grants.filter((rule) => JSON.stringify(rule) !== JSON.stringify(e.body.rule));
-      return note(s, `no longer allowed: ${e.body.rule.tool} ${e.body.rule.words.join(' ')}`);
+      return note(s, `no longer allowed: ${shape(e.body.rule)}`);
     case 'interrupt_requested':
       s.stopping = true;
       return note(s, 'stopping');

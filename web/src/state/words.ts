@@ -3,10 +3,17 @@
  * `calls.rs`).
  */
 
-import type { CallPart, Outcome, Usage, Price } from '../proto.gen';
+import type { CallPart, Outcome, Price, Rule, Usage } from '../proto.gen';
 import { oneLine } from '../text/safe';
 import { VIEWS } from '../tools.gen';
 import type { Form, Piece } from './toolView';
+
+/** The calls that a rule matches, as `Rule::shape` says it. */
+export function shape(rule: Rule): string {
+  const hosts = rule.access?.hosts ?? [];
+  if (rule.words.length === 0 && hosts.length > 0) return `hosts ${hosts.join(', ')}`;
+  return [rule.tool, ...rule.words].join(' ');
+}
 
 export function took(ms: number): string {
   if (ms < 1000) return `${ms} ms`;

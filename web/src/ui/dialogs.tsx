@@ -10,7 +10,7 @@ import { isLongAddition, sourcesFirst } from '../state/changes';
 import type { Session } from '../state/fold';
 import { commands } from '../state/commands';
 import { go, openSession, set, tell, useStore, type Dialog } from '../state/store';
-import { about, count, firstLine, folderName, usd } from '../state/words';
+import { about, count, firstLine, folderName, shape, usd } from '../state/words';
 import { visible } from '../text/safe';
 import { Lines, readDiff, useSplit } from './Diff';
 import { classes } from './classes';
@@ -450,7 +450,7 @@ function Rules() {
             {grants.map((rule, n) => (
               <li key={n}>
                 <span className="good">allow</span>{' '}
-                <code>{visible(`${rule.tool} ${rule.words.join(' ')}`)}</code>
+                <code>{visible(shape(rule))}</code>
                 <span className="spacer" />
                 <Button kind="quiet" onClick={() => void order(id, { revoke: { rule } })}>
                   Revoke

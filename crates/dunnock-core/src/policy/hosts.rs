@@ -68,7 +68,7 @@ pub(super) fn narrow(s: &State, call: &Call, line: &CommandLine, found: &mut Fin
         found.wider = found.access.clone();
     }
     found.access.network = false;
-    // After a secret was read, nothing is open unasked.
+    // After a secret was read, no host is open without a question.
     let (always, opened) = match super::after_secret(s, call) {
         true => (HostSet::NONE, HostSet::NONE),
         false => (s.config.hosts.clone(), opened),
@@ -98,7 +98,7 @@ pub(super) fn of_page(s: &State, call: &Call, found: &mut Findings) {
         found.never = Some("web_fetch is off; only the person can turn it on".into());
         return;
     }
-    // What is no URL fetches nothing: the tool reads it in the same way.
+    // Without a URL nothing is fetched: the tool parses it in the same way.
     let url = PageArgs::parse(call.args()).ok().and_then(|args| HostRule::of_url(&args.url));
     let Some(host) = url else { return };
     let is_private = host.is_private();
@@ -111,7 +111,7 @@ pub(super) fn of_page(s: &State, call: &Call, found: &mut Findings) {
     found.opened_by = rules.find(|rule| opens(&rule.access.hosts)).cloned();
     if found.opened_by.is_none() {
         found.reasons.push(Reason::FetchesPage);
-        // Nobody sees this address.
+        // Nobody would be asked about this address.
         if is_private && s.config.mode == Mode::All {
             let host = &found.access.hosts;
             found.never = Some(format!("{host} is not a public address, and was not opened"));
@@ -208,8 +208,11 @@ fn of_command(command: &Simple) -> Option<HostSet> {
 mod tests {
     use super::*;
     use crate::policy::words::split;
-    use crate::state::{LastMissing, OwnerState};
-    use dunnock_proto::{CallId, CallPart, Class, Config, Owner, Recovery, Role, Step};
+    use crate::policy::{Policy, Verdict};
+    use crate::state::{LastMissing, OwnerState, Question};
+    use dunnock_proto::{
+        CallId, CallPart, Class, Config, Owner, QuestionId, QuestionKind, Recovery, Role, Step,
+    };
 
     /// What a refused host adds to the next question, and that it asks for nothing where nobody can
     /// answer.
@@ -286,7 +289,16 @@ mod tests {
         assert!(asks(&State { outside: true, ..read.clone() }, &input), "it feeds a process");
         let bare = State { read_secret: true, ..state(Isolation::D, Mode::Auto) };
         assert!(asks(&bare, &make) && !asks(&bare, &looks));
-        // An earlier call of the same answer reads it.
+        // A call of the same answer waits for approval to read it.
+        let waits = |first: &Call| {
+            let Verdict::Ask(approval) = Policy::default().judge(&fresh, first) else {
+                unreachable!("{first:?} asks")
+            };
+            let kind = QuestionKind::Approval(Box::new(approval));
+            let hash = kind.hash(QuestionId(1));
+            let questions = vec![Question { id: QuestionId(1), kind: kind.into(), hash }];
+            State { calls: vec![first.clone()], questions, ..fresh.clone() }
+        };
         let reads = [
             call(0, "shell", Class::Command, r#"{"command":"cat .env > x"}"#),
             call(0, "shell", Class::Command, r#"{"command":"git show HEAD:.env"}"#),
@@ -294,11 +306,10 @@ mod tests {
             call(0, "move_file", Class::Edit, r#"{"path":".env","to":"x"}"#),
         ];
         for first in reads {
-            let s = State { calls: vec![first.clone()], ..fresh.clone() };
-            assert!(asks(&s, &page), "{first:?}");
+            assert!(asks(&waits(&first), &page), "{first:?}");
         }
         let writes = call(0, "write_file", Class::Edit, r#"{"path":".env","content":"A=1"}"#);
-        assert!(!asks(&State { calls: vec![writes], ..fresh }, &page));
+        assert!(!asks(&waits(&writes), &page));
     }
 
     #[test]

@@ -130,7 +130,7 @@ pub fn findings(s: &State, call: &Call) -> Findings {
             }
         });
     }
-    // What was opened before a secret was read was not opened for it.
+    // Access that was opened before a secret was read was not meant for the secret.
     if sends(s, call, &found.access) && after_secret(s, call) {
         found.reasons.insert(0, Reason::AfterSecret);
     }
@@ -152,14 +152,16 @@ pub(crate) fn reads_secret(s: &State, call: &Call, args: &str) -> bool {
     PathArgs::parse(args).is_ok_and(|args| paths(&args).iter().any(reads))
 }
 
-/// Whether a secret may have been read in this session, or would be by an earlier call of the same
-/// answer.
+/// Whether a secret may have been read in this session, or would be by a call that waits for approval:
+/// the calls of an answer are judged together.
 fn after_secret(s: &State, call: &Call) -> bool {
-    let earlier = s.calls.iter().take_while(|other| other.id != call.id);
+    let waits = s.questions.iter().filter_map(|question| question.kind.approval());
     s.read_secret
-        || earlier.filter(|other| !other.finished()).any(|other| {
-            let found = command(other).map(|(line, _)| lists::of_line(&line, s.level(), false));
-            found.is_some_and(|found| found.access.secrets) || reads_secret(s, other, other.args())
+        || waits.filter(|approval| approval.call != call.id).any(|approval| {
+            let named = |reason| matches!(reason, &Reason::NamesSecret | &Reason::ReadsOutside);
+            let reads = |other: &Call| reads_secret(s, other, other.args());
+            approval.access.secrets
+                || approval.reasons.iter().any(named) && s.call(approval.call).is_some_and(reads)
         })
 }
 

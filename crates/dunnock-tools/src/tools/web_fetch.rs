@@ -80,8 +80,8 @@ impl Tool for WebFetch {
 /// How the text of a page begins, wherever it is shown.
 pub(super) const LABEL: &str = "[page ";
 
-/// The label, and the beginning of a page; all of it, if that is more. A page cannot know its own hash,
-/// so that it cannot end early.
+/// The text for the model: the label, the beginning of the page, and an end line. If there is more,
+/// also the whole text. A page cannot contain its own hash, so it cannot fake the end line.
 fn shown(page: &Page, text: &str, is_cut: bool, call: CallId) -> (String, Option<Blob>) {
     let id = Hash::of(&page.body).to_string();
     let id = id.get(..8).unwrap_or(&id);

@@ -1,13 +1,13 @@
 //! The elements of a page that are open.
 //!
-//! It follows what browsers do as far as it decides what is visible: which end tags may be left out,
-//! which end tags close nothing, and that `<b>` continues after the block in which it began.
+//! It follows browsers where that decides what is visible: some end tags may be left out, some close
+//! nothing, and `<b>` continues after the block in which it began.
 
 use super::writer::Style;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// How deep elements are followed.
+/// How many nested elements are tracked.
 const MOST_DEPTH: usize = 64;
 /// How many quotations and lists show in the margin.
 const MOST_MARGIN: usize = 8;
@@ -120,9 +120,9 @@ const BREAKS_OUT: &[&str] = &[
 ];
 /// Elements of a drawing or a formula whose contents are HTML again.
 const HTML_INSIDE: &[&str] = &["annotation-xml", "desc", "foreignobject", "title"];
-/// How many elements of the same formatting are open at once, as in browsers.
+/// How many formatting elements with the same name may be open at once, as in browsers.
 const MOST_SAME: usize = 3;
-/// Elements that browsers open again after the block in which they began.
+/// Formatting elements: browsers continue them after the block in which they began.
 const FORMATTING: &[&str] = &[
     "a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u",
 ];
@@ -163,7 +163,7 @@ pub(super) struct Element {
     /// What stands before its first text.
     pub(super) marker: Option<String>,
     /// The number of the next item of a numbered list, or how many cells a row has.
-    pub(super) next_number: Option<u32>,
+    pub(super) count: Option<u32>,
 }
 
 impl Element {
@@ -184,7 +184,7 @@ impl Element {
             is_hidden,
             link: None,
             marker: None,
-            next_number: None,
+            count: None,
         }
     }
 }
@@ -223,14 +223,14 @@ impl Elements {
         if is_repeated && !element.is_hidden && !self.are_hidden() {
             return;
         }
-        // Others change nothing, so that it does not matter where they end.
+        // Other elements do not change the text, so they are not tracked.
         let matters = element.is_hidden
             || self.are_hidden()
             || element.link.is_some()
             || element.meaning != Meaning::Nothing
             || element.is_block;
         if matters && self.open.len() >= MOST_DEPTH {
-            // What is deeper looks like what is around it, unless it is hidden.
+            // Beyond the limit, only hidden elements and those in them are counted.
             if element.is_hidden || self.are_hidden() {
                 *self.deeper.entry(element.name).or_default() += 1;
             }
@@ -240,12 +240,12 @@ impl Elements {
         }
     }
 
-    /// Whether the innermost of a drawing, a formula and HTML inside them is no HTML.
+    /// Whether the next element belongs to a drawing or a formula, where the rules of HTML do not hold.
     pub(super) fn are_foreign(&self) -> bool {
         self.hidden > 0 && self.foreign().is_some()
     }
 
-    /// The drawing or formula in which the next element is.
+    /// The position of the drawing or formula to which the next element belongs.
     fn foreign(&self) -> Option<usize> {
         let decides = |element: &Element| {
             matches!(&*element.name, "svg" | "math") || HTML_INSIDE.contains(&&*element.name)
@@ -341,8 +341,8 @@ impl Elements {
     pub(super) fn next_marker(&mut self) -> String {
         let is_list = |element: &&mut Element| matches!(&*element.name, "ul" | "ol");
         let number = self.open.iter_mut().rev().find(is_list).and_then(|list| {
-            let number = list.next_number?;
-            list.next_number = Some(number.saturating_add(1));
+            let number = list.count?;
+            list.count = Some(number.saturating_add(1));
             Some(number)
         });
         number.map_or_else(|| "- ".to_owned(), |number| format!("{number}. "))
@@ -351,7 +351,7 @@ impl Elements {
     /// Whether the cell that begins is the first of its row.
     pub(super) fn is_first_cell(&mut self) -> bool {
         let row = self.open.iter_mut().rfind(|element| *element.name == *"tr");
-        row.and_then(|row| row.next_number.as_mut()).is_none_or(|count| {
+        row.and_then(|row| row.count.as_mut()).is_none_or(|count| {
             *count += 1;
             *count == 1
         })

@@ -29,14 +29,14 @@ pub(crate) fn decode<'a>(body: &'a [u8], charset: &str, is_html: bool) -> Cow<'a
     let encoding = named.or_else(|| if is_html { in_head(body) } else { None });
     match encoding {
         Some(encoding) => encoding.decode(body).0,
-        // Both look at the first bytes for a mark of UTF-8 and UTF-16.
+        // `decode` also honours a byte order mark.
         None if is_utf_8(body) => UTF_8.decode(body).0,
         None => WINDOWS_1252.decode(body).0,
     }
 }
 
-/// Whether text is UTF-8; it may have been cut within a character. Otherwise, it was written before
-/// UTF-8 was usual.
+/// Whether text is UTF-8, also if it was cut within a character. Other text without a name for its
+/// character set is most often Windows-1252.
 fn is_utf_8(body: &[u8]) -> bool {
     match std::str::from_utf8(body) {
         Ok(_) => true,
@@ -54,7 +54,7 @@ fn in_head(body: &[u8]) -> Option<&'static Encoding> {
     let at = head.windows(key.len()).position(|part| part == key)? + key.len();
     let value = head.get(at..)?.iter().copied().skip_while(|byte| b"\"' ".contains(byte));
     let label: Vec<u8> = value.take_while(|byte| !b"\"' ;/>".contains(byte)).collect();
-    // A page that could be read this far is no UTF-16.
+    // The name was found in ASCII, so the page cannot be UTF-16.
     let found = Encoding::for_label(&label)?;
     Some(if found.output_encoding() == found { found } else { UTF_8 })
 }
@@ -133,10 +133,10 @@ impl Converter {
             "td" | "th" if !self.elements.are_hidden() => {
                 self.out.begin_cell(self.elements.is_first_cell());
             }
-            "tr" => element.next_number = Some(0),
+            "tr" => element.count = Some(0),
             "ol" => {
                 let first = attribute("start").and_then(|start| start.parse().ok());
-                element.next_number = Some(first.unwrap_or(1));
+                element.count = Some(first.unwrap_or(1));
             }
             "li" => element.marker = Some(self.elements.next_marker()),
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
