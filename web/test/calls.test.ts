@@ -54,8 +54,9 @@ test('edited sources come first, and long new files are folded', () => {
 });
 
 test('a rule for hosts is named by its hosts', () => {
-  const rule = (words: string[], access: Rule['access']) =>
-    shape({ tool: 'shell', words, access });
+  const nothing = { network: false, protected: false, secrets: false, unsandboxed: false };
+  const rule = (words: string[], more: Partial<Rule['access']>) =>
+    shape({ tool: 'shell', words, access: { ...nothing, ...more } });
   expect(rule([], { hosts: ['docs.rs', 'crates.io'] })).toBe('hosts docs.rs, crates.io');
   expect(rule(['cargo', 'test'], {})).toBe('shell cargo test');
   expect(rule(['curl'], { hosts: ['docs.rs'] })).toBe('shell curl');
