@@ -197,6 +197,35 @@ export type Login = {
   password: string;
 };
 
+/** An MCP server. */
+export interface McpServerRow {
+  /** What it is granted. */
+  access: string;
+  /** Its name. */
+  name: string;
+  /** The file of the project that describes it; absent if it is the person's own. */
+  project_file?: string | null;
+  /** Its state in each session that is driven now. */
+  sessions: (McpServerState)[];
+  /** Its command or its address. */
+  target: string;
+  /** How many tools it has; absent if that is not known yet. */
+  tools?: number | null;
+}
+
+/** How an MCP server is in a session. */
+export interface McpServerState {
+  /** The session. */
+  session: string;
+  /** Its state, with the last error. */
+  state: string;
+}
+
+/** The MCP servers of a folder. */
+export interface McpServers {
+  servers: (McpServerRow)[];
+}
+
 /** Returned to an authenticated caller. */
 export interface Me {
   /** The version of the link protocol on live channels. */

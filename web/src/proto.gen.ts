@@ -85,6 +85,8 @@ export interface Answered {
   raw?: Hash | null;
   /** The hash of the request's bytes. */
   request: Hash;
+  /** What is known of the servers' tools that its calls use. */
+  server_tools?: (ServerTool)[];
   /** The step. */
   step: Step;
   /** Why it stopped. */
@@ -241,7 +243,23 @@ export type CallPreview = {
     /** Staged files; other changes are not counted. */
     staged: number;
   };
-} | "discards_stash";
+} | "discards_stash" | {
+  uses_server: {
+    /** What it is granted. */
+    access: string;
+    /** Its command or its address. */
+    target: string;
+  };
+} | {
+  description_changed: {
+    /** As it is now. */
+    after: string;
+    /** As it was when the tool was last used. */
+    before: string;
+    /** What changed: the description, the schema or a hint. */
+    part: string;
+  };
+};
 
 /** The harness made a call of its own: a check of the finished work. */
 export interface CheckCalled {
@@ -419,6 +437,8 @@ export interface Config {
   sandbox: Sandbox;
   /** Whether an unattended model checks its work once more when it first says that it is done. */
   second_look: boolean;
+  /** The names of the MCP servers whose tools the model may find and use. */
+  servers: (string)[];
   /** Whether an unattended model first learns what is on the machine and in the folder. */
   snapshot: boolean;
   /** How many answers in a row may repeat each other before the person is asked; 0 for no limit. */
@@ -493,6 +513,8 @@ export interface ConfigPatch {
   sandbox: Sandbox;
   /** Whether an unattended model checks its work once more when it first says that it is done. */
   second_look: boolean;
+  /** The names of the MCP servers whose tools the model may find and use. */
+  servers: (string)[];
   /** Whether an unattended model first learns what is on the machine and in the folder. */
   snapshot: boolean;
   /** How many answers in a row may repeat each other before the person is asked; 0 for no limit. */
@@ -915,6 +937,8 @@ export interface Preamble {
   reaches_machine?: boolean;
   /** Why it was rendered anew. */
   reason: string;
+  /** The MCP servers that it names. */
+  servers?: (string)[];
   /** What it was made of, so that a change in any of it can be detected. */
   sources?: (Source)[];
   /** Every tool that can be called, whether it is offered or not. */
@@ -1046,7 +1070,7 @@ export type Reason = "requests_network" | "fetches_page" | "after_secret" | {
     /** The rule. */
     rule: string;
   };
-} | "feeds_process" | "mode_ask" | "mode_edits" | "no_sandbox" | {
+} | "feeds_process" | "mode_ask" | "mode_edits" | "may_do_more_than_read" | "server_tool_destroys" | "server_tool_changed" | "server_of_project" | "no_sandbox" | {
   weaker_sandbox: {
     /** The strongest level it had. */
     had: Isolation;
@@ -1096,6 +1120,11 @@ export interface Replied {
 
 /** The kinds of requests. Each has its own heading and its own label for a yes. */
 export type RequestKind = "unsandboxed" | "network" | "hosts" | "secrets" | "protected" | "repository" | "login" | "extra_access" | "destructive" | "command" | "edit" | "edit_and_delete" | "deletion" | "move" | "process_input" | "page" | {
+  server_tool: {
+    /** The server, by its name in the settings. */
+    server: string;
+  };
+} | {
   tool: {
     /** Its name, from the list of tools that the session offers. */
     name: string;
@@ -1192,6 +1221,30 @@ export interface SentCall {
   freeform?: boolean;
   /** The name that it used. */
   tool: string;
+}
+
+/** What was known of a server's tool when a call to it was judged. The call runs only while all of this is still true. */
+export interface ServerTool {
+  /** It can destroy something, says its server. */
+  can_destroy?: boolean;
+  /** Whether the call may change files of the workspace: its server may change some at any time. */
+  class: Class;
+  /** Hash of its description, its schema and its hints. */
+  definition_hash: Hash;
+  /** The server is one of the project's, not one of the person's. */
+  from_project?: boolean;
+  /** The place of the call in its answer. */
+  index: number;
+  /** `server/tool`. */
+  name: string;
+  /** The server can reach other machines. */
+  reaches_network?: boolean;
+  /** It only reads, says a server whose hints count. */
+  reads_only?: boolean;
+  /** What to do with an unfinished call after a crash. */
+  recovery: Recovery;
+  /** Hash of the server's settings. */
+  settings_hash: Hash;
 }
 
 /** The id of a session. */

@@ -8,6 +8,8 @@ export const VIEWS: Record<string, ToolView> = {
   list_files: {"verb":"list","summary":[{"before":"","arguments":["glob","path"],"form":"text","default":"."}],"change":[],"counted":"entry","nothing":"","command":false,"hidden":false},
   search_text: {"verb":"search","summary":[{"before":"","arguments":["pattern"],"form":"quoted","default":null},{"before":" in ","arguments":["path"],"form":"text","default":""}],"change":[],"counted":"line","nothing":"no match","command":false,"hidden":false},
   web_fetch: {"verb":"web_fetch","summary":[{"before":"","arguments":["url"],"form":"text","default":null}],"change":[],"counted":"","nothing":"","command":false,"hidden":false},
+  tool_find: {"verb":"find tools","summary":[{"before":"","arguments":["query"],"form":"text","default":"all"}],"change":[],"counted":"","nothing":"","command":false,"hidden":false},
+  tool_use: {"verb":"use","summary":[{"before":"","arguments":["tool"],"form":"text","default":null},{"before":" ","arguments":["arguments"],"form":"json","default":""}],"change":[],"counted":"","nothing":"","command":false,"hidden":false},
   git_status: {"verb":"git status","summary":[],"change":[],"counted":"","nothing":"","command":false,"hidden":false},
   git_diff: {"verb":"git diff","summary":[{"before":"","arguments":["commit"],"form":"text","default":""},{"before":" ","arguments":["path"],"form":"text","default":""}],"change":[],"counted":"","nothing":"","command":false,"hidden":false},
   write_file: {"verb":"write","summary":[{"before":"","arguments":["path"],"form":"text","default":null}],"change":[{"sign":"+","argument":"content"}],"counted":"","nothing":"","command":false,"hidden":false},

@@ -61,6 +61,13 @@ const RUNS: &[Run] = &[
         env: &[("DUNNOCK_HOLD_FIGURES", "1")],
     },
     Run {
+        name: "mcp",
+        shows: "MCP: kills of a server and of the program at 120 points of a call",
+        minutes: 20,
+        what: What::Tests("test(mcp::)"),
+        env: &[("DUNNOCK_MCP_KILLS", "120")],
+    },
+    Run {
         name: "screens",
         shows: "every screen of the web app in both themes, wide and on a phone, with axe-core",
         minutes: 15,

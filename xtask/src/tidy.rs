@@ -70,6 +70,7 @@ mod tests {
         ("dunnock-engine", &["dunnock-core", "dunnock-ports", "dunnock-private", "dunnock-proto"]),
         ("dunnock-model", &["dunnock-core", "dunnock-ports", "dunnock-private", "dunnock-proto"]),
         ("dunnock-egress", &["dunnock-ports", "dunnock-proto"]),
+        ("dunnock-mcp", &["dunnock-private", "dunnock-proto"]),
         ("dunnock-sandbox", &["dunnock-private"]),
         ("dunnock-tui", &["dunnock-core", "dunnock-private", "dunnock-proto"]),
         ("dunnock-serve", &["dunnock-core", "dunnock-engine", "dunnock-ports", "dunnock-proto"]),
@@ -78,6 +79,7 @@ mod tests {
             &[
                 "dunnock-core",
                 "dunnock-egress",
+                "dunnock-mcp",
                 "dunnock-ports",
                 "dunnock-private",
                 "dunnock-proto",
@@ -131,6 +133,7 @@ mod tests {
                 "dunnock-compose",
                 "dunnock-core",
                 "dunnock-engine",
+                "dunnock-mcp",
                 "dunnock-model",
                 "dunnock-ports",
                 "dunnock-private",

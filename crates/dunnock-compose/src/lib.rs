@@ -183,6 +183,7 @@ pub fn preamble_inputs(
             git: root.ancestors().any(|dir| dir.join(".git").exists()),
             sandbox: Vec::new(),
             machine: config.reaches_machine(),
+            servers: config.servers.clone(),
         },
         instructions: instructions::find(root),
         offers,

@@ -379,7 +379,7 @@ impl State {
         });
         self.calls = parts
             .zip(0..)
-            .map(|(part, index)| new_call(preamble.as_deref(), e.step, index, part))
+            .map(|(part, index)| new_call(preamble.as_deref(), e, index, part))
             .collect();
     }
 
@@ -593,17 +593,26 @@ impl State {
 /// A call of an answer, with its tool's properties from the current preamble.
 pub(crate) fn new_call(
     preamble: Option<&dunnock_proto::Preamble>,
-    step: Step,
+    answered: &Answered,
     index: u16,
     part: &Arc<CallPart>,
 ) -> Call {
     let tool = preamble.and_then(|h| h.tools.iter().find(|t| t.name == part.tool));
-    let class = tool.map_or(Class::Command, |t| t.class);
-    let recovery = tool.map_or(Recovery::Unknown, |t| t.recovery);
+    let server_tool = answered.server_tools.iter().find(|known| known.index == index);
+    let server_tool = server_tool.cloned().map(Arc::new);
+    let (class, recovery) = match &server_tool {
+        Some(known) => (known.class, known.recovery),
+        None => (
+            tool.map_or(Class::Command, |t| t.class),
+            tool.map_or(Recovery::Unknown, |t| t.recovery),
+        ),
+    };
+    let id = CallId { step: answered.step, index };
     Call {
+        server_tool,
         leaves_process: tool.is_some_and(|t| t.leaves_process),
         polls: tool.is_some_and(|t| t.polls),
-        ..Call::new(CallId { step, index }, part.clone(), class, recovery, tool.map(|t| t.role))
+        ..Call::new(id, part.clone(), class, recovery, tool.map(|t| t.role))
     }
 }
 

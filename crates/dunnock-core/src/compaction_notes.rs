@@ -354,6 +354,7 @@ mod tests {
                     items: Vec::new(),
                     effort_refused: false,
                     raw: None,
+                    server_tools: Vec::new(),
                 }
                 .into(),
                 Finished { exit: Some(exit), ..Finished::plain(id, outcome, "") }.into(),

@@ -7,7 +7,7 @@
 use dunnock_proto::{
     Access, At, CallId, CallPart, Class, Config, EndReason, Hash, HostSet, Isolation,
     MissingNetwork, OutboxWritten, Owner, PlanStep, Preamble, Proof, QuestionId, QuestionKind,
-    Recovery, Role, Seq, Source, Span, Step, Strength, Tree,
+    Recovery, Role, Seq, ServerTool, Source, Span, Step, Strength, Tree,
 };
 use dunnock_proto::{Mode, Reserved, Rule, Sandbox, Scope, Usage};
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,6 +116,8 @@ pub struct Call {
     pub level: Option<Isolation>,
     /// What it was granted beyond the sandbox.
     pub access: Access,
+    /// What was known of the server's tool that it uses.
+    pub server_tool: Option<Arc<ServerTool>>,
     /// What it starts keeps running after the call.
     pub leaves_process: bool,
     /// It only waits for such a process.
@@ -152,6 +154,7 @@ impl Call {
             answered: None,
             level: None,
             access: Access::NOTHING,
+            server_tool: None,
             leaves_process: false,
             polls: false,
             waited: false,
@@ -544,7 +547,8 @@ impl State {
             let level = preamble.level.is_none_or(|level| level == self.level());
             let files = preamble.reaches_machine == wanted.reaches_machine();
             let web = preamble.hosts == wanted.hosts && preamble.web_fetch == wanted.web_fetch;
-            let settings = profile && effort && window && level && files && web;
+            let servers = preamble.servers == wanted.servers;
+            let settings = profile && effort && window && level && files && web && servers;
             preamble.model == wanted.model && settings && !self.renew
         })
     }

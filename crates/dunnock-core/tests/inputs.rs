@@ -79,6 +79,7 @@ pub fn preamble(model: &str, salt: u64) -> Preamble {
         reaches_machine: false,
         hosts: Default::default(),
         web_fetch: false,
+        servers: Vec::new(),
     }
 }
 
@@ -144,6 +145,7 @@ pub fn config(r: &mut Rng) -> Config {
         file_access: FileAccess::Workspace,
         hosts: Default::default(),
         web_fetch: false,
+        servers: Vec::new(),
         sandbox: *r.pick(&[Sandbox::Auto, Sandbox::Auto, Sandbox::Off]).unwrap(),
         deny: if r.chance(20) { vec![rule(r)] } else { Vec::new() },
         allow: if r.chance(20) { vec![rule(r)] } else { Vec::new() },
@@ -288,6 +290,7 @@ pub fn answered(r: &mut Rng, step: Step) -> Answered {
         items: Vec::new(),
         effort_refused: false,
         raw: None,
+        server_tools: Vec::new(),
     }
 }
 

@@ -176,6 +176,7 @@ impl Scene {
             items: Vec::new(),
             effort_refused: false,
             raw: None,
+            server_tools: Vec::new(),
         };
         self.work(EffectOutcome::Answer(answered, Previews::new()));
     }

@@ -14,8 +14,8 @@ use dunnock_ports::{
     RestorePlan, Restored, SaveControl, ToolCall,
 };
 use dunnock_proto::{
-    Answered, At, Checkpointed, Config, Delta, Failure, Finished, Hash, Outcome, RewindFailed,
-    Rewound, SessionId, StepFailed, Tree,
+    Answered, At, Checkpointed, Config, Delta, Failure, Finished, Hash, Outcome, Part,
+    RewindFailed, Rewound, ServerTool, ServerToolArgs, SessionId, StepFailed, TOOL_USE, Tree,
 };
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -88,6 +88,7 @@ impl Driver {
                 let request = self.loaded.transcript.request()?;
                 let via_bridge = matches!(effect, Effect::WriteOutbox { .. });
                 let (session, state) = (self.session.clone(), s.clone());
+                let session_id = session.clone();
                 let known = self
                     .preamble
                     .as_ref()
@@ -128,7 +129,8 @@ impl Driver {
                         return (work, Vec::new());
                     }
                     match ports.model.ask(asking, live, halt.clone()).await {
-                        Ok((answered, blobs)) => {
+                        Ok((mut answered, blobs)) => {
+                            answered.server_tools = server_tools(&ports, &session_id, &answered);
                             // The answer has arrived: previews delay it only briefly, and not at
                             // all once it is cancelled.
                             let previews = tokio::select! {
@@ -260,6 +262,18 @@ fn with_running(note: Option<String>, running: &[String]) -> Option<String> {
     }
     let still = format!("still running, and may change files again: {}", running.join("; "));
     Some(note.map_or_else(|| still.clone(), |note| format!("{note}\n{still}")))
+}
+
+/// What is known of the servers' tools that the calls of an answer use. It is recorded with the
+/// answer, so that what is judged does not change later.
+fn server_tools(ports: &Ports, session: &SessionId, answered: &Answered) -> Vec<ServerTool> {
+    let calls = (0..).zip(Part::calls(&answered.parts)).filter(|(_, part)| part.tool == TOOL_USE);
+    let known = calls.filter_map(|(index, part): (u16, _)| {
+        let ServerToolArgs { tool } = ServerToolArgs::parse(&part.args).ok()?;
+        let known = ports.tools.server_tool(session, &tool)?;
+        Some(ServerTool { index, ..known })
+    });
+    known.collect()
 }
 
 /// How long an answer waits for previews of what its calls would destroy.

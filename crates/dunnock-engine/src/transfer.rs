@@ -138,6 +138,7 @@ fn disarming(s: &State) -> Vec<Command> {
         file_access: Some(FileAccess::Workspace),
         hosts: Some(HostSet::NONE),
         web_fetch: Some(false),
+        servers: Some(Vec::new()),
         ..ConfigPatch::default()
     };
     if s.config.with(&set) != *s.config {

@@ -351,6 +351,7 @@ pub(crate) async fn ask(
                     usage,
                     request: hash,
                     raw: None,
+                    server_tools: Vec::new(),
                 });
             }
             Some(Tried::Trouble(trouble)) => trouble,
@@ -380,6 +381,7 @@ pub(crate) async fn ask(
                 usage,
                 request: hash,
                 raw: None,
+                server_tools: Vec::new(),
             });
         }
         if trouble.effort && with_effort {

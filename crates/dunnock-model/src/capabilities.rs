@@ -7,7 +7,7 @@ use crate::provider::{Provider, Quirks};
 use crate::tool_sets::ToolSet;
 use crate::wire::Wire;
 use dunnock_ports::ToolSpec;
-use dunnock_proto::{Role, WEB_FETCH};
+use dunnock_proto::{Role, TOOL_FIND, TOOL_USE, WEB_FETCH};
 
 /// How requests to a model are written, and what it is offered.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +33,8 @@ pub(crate) struct Capabilities {
     pub(crate) unattended: bool,
     /// The person lets it fetch pages of the web.
     pub(crate) web_fetch: bool,
+    /// It may find and use the tools of MCP servers.
+    pub(crate) servers: bool,
     /// Time limit in seconds for a command of a copy-and-paste session.
     pub(crate) timeout: u64,
 }
@@ -56,13 +58,18 @@ impl Capabilities {
             freeform: false,
             unattended: false,
             web_fetch: false,
+            servers: false,
             timeout: 0,
         }
     }
 
     /// The tools that it is offered.
     pub(crate) fn offers(&self, mut all: Vec<ToolSpec>) -> Vec<ToolSpec> {
-        all.retain(|offer| self.web_fetch || offer.tool.name != WEB_FETCH);
+        all.retain(|offer| match offer.tool.name.as_str() {
+            WEB_FETCH => self.web_fetch,
+            TOOL_FIND | TOOL_USE => self.servers,
+            _ => true,
+        });
         if self.unattended {
             all.retain(|offer| offer.tool.role != Role::AskPerson);
         }

@@ -326,6 +326,7 @@ impl ModelClient {
             family: tool_sets::family_note(&config.model),
             unattended: config.unattended,
             web_fetch: config.web_fetch,
+            servers: !config.servers.is_empty(),
             timeout: config.bridge.as_ref().map_or(0, |bridge| bridge.timeout),
             ..known
         })
@@ -429,6 +430,7 @@ impl ModelClient {
             reaches_machine: config.reaches_machine(),
             hosts: config.hosts.clone(),
             web_fetch: config.web_fetch,
+            servers: config.servers.clone(),
         };
         Ok((preamble, blob))
     }
@@ -473,6 +475,7 @@ impl ModelClient {
             reaches_machine: config.reaches_machine(),
             hosts: config.hosts.clone(),
             web_fetch: config.web_fetch,
+            servers: config.servers.clone(),
         };
         Ok((preamble, blob))
     }

@@ -35,6 +35,8 @@ pub struct Environment {
     pub sandbox: Vec<String>,
     /// Whether file tools reach the whole machine.
     pub machine: bool,
+    /// The MCP servers whose tools can be found and used.
+    pub servers: Vec<String>,
 }
 
 /// The inputs from which a preamble is rendered.
@@ -168,7 +170,7 @@ impl Prompts {
             environment => environment, instructions => instructions, parallel => parallel, tools => tools,
             memory => briefing.memory.as_str(), timeout => capabilities.timeout,
             guidance => capabilities.tool_set.guidance(capabilities.edit), family => capabilities.family,
-            unattended => capabilities.unattended,
+            unattended => capabilities.unattended, servers => at.servers.join(", "),
         };
         let texts = self.used(size, dialect, preset).map(|name| self.render(name, values.clone()));
         Ok(texts.collect::<Result<Vec<String>, String>>()?.join("\n\n"))

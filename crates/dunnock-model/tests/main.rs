@@ -81,6 +81,7 @@ fn client_with(provider: Provider, tools: Vec<String>) -> ModelClient {
                 git: true,
                 sandbox: Vec::new(),
                 machine: false,
+                servers: Vec::new(),
             },
             instructions: vec![("AGENTS.md".into(), "be {{ kind }}".into())],
             offers: tools.iter().map(spec).collect(),

@@ -239,6 +239,7 @@ fn strange() -> Vec<Event> {
         items: Vec::new(),
         effort_refused: false,
         raw: None,
+        server_tools: Vec::new(),
     };
     vec![
         prompt("hi"),

@@ -194,6 +194,7 @@ async fn a_server_that_went_away_is_waited_for() {
         items: Vec::new(),
         effort_refused: false,
         raw: None,
+        server_tools: Vec::new(),
     };
     let events = [prompt("hi"), answered.into(), prompt("and now?")];
     let client = client(provider(&format!("http://{address}/v1"), None));

@@ -2,7 +2,9 @@
 
 use crate::{Blob, BoxFuture, CancellationToken, DeltaSink, FilesError};
 use dunnock_core::Call;
-use dunnock_proto::{Access, CallPreview, Finished, Hash, HostSet, Isolation, SessionId, Tool};
+use dunnock_proto::{
+    Access, CallPreview, Finished, Hash, HostSet, Isolation, ServerTool, SessionId, Tool,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -110,6 +112,11 @@ pub trait Tools: Send + Sync {
     ) -> BoxFuture<'a, Vec<CallPreview>> {
         let _ = (workspace, call, access, isolation);
         Box::pin(async { Vec::new() })
+    }
+    /// What is known of a tool of an MCP server, by `server/tool`, without starting the server.
+    fn server_tool(&self, session: &SessionId, name: &str) -> Option<ServerTool> {
+        let _ = (session, name);
+        None
     }
     /// What runs in the background of a session, and what earlier sessions in the folder left
     /// running, a line each. It may change files at any time.

@@ -6,8 +6,8 @@
 
 use crate::{
     Access, At, CallId, Class, Config, ConfigPatch, Decoded, Hash, HostSet, Isolation, Need, Owner,
-    Preamble, QuestionId, QuestionKind, Recovery, RewindTo, Rule, Scope, Seq, SessionId, Source,
-    Step, Tree, Usage,
+    Preamble, QuestionId, QuestionKind, Recovery, RewindTo, Rule, Scope, Seq, ServerTool,
+    SessionId, Source, Step, Tree, Usage,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -304,6 +304,9 @@ pub struct Answered {
     /// The raw response, if the settings ask for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Hash>,
+    /// What is known of the servers' tools that its calls use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_tools: Vec<ServerTool>,
 }
 
 /// Why a request failed.

@@ -17,11 +17,13 @@ mod event;
 mod events_table;
 mod host;
 mod ids;
+mod json_schema;
 mod link;
 mod message;
 mod picture;
 mod question;
 mod record;
+mod server_tool;
 mod settings;
 mod text;
 mod tool_view;
@@ -32,6 +34,7 @@ pub use command::{Command, CommandRequest, Refused, RewindTo, Scope};
 pub use events_table::*;
 pub use host::{Host, HostRule, HostSet, InvalidHost};
 pub use ids::{At, CallId, Hash, InputId, Owner, QuestionId, Seq, SessionId, Step, Tree};
+pub use json_schema::check as check_schema;
 pub use link::{Delta, Frame, Greeting, Hello, LINK_VERSION, Partial, Up};
 pub use message::{
     AskPersonArgs, CommandArgs, CommandText, FinalArgs, Message, PageArgs, PathArgs, PlanArgs,
@@ -40,6 +43,7 @@ pub use message::{
 pub use picture::{MOST_PICTURE_BYTES, MOST_PICTURE_SIDE, picture_kind, picture_size};
 pub use question::{Approval, CallPreview, QuestionKind, QuestionView, Reason, RequestKind};
 pub use record::{Body, Cause, Decoded, Envelope, Need, Record, seal, verify_chain};
+pub use server_tool::{ServerTool, ServerToolArgs, TOOL_FIND, TOOL_USE, server_rule};
 pub use settings::{
     Access, BRIDGE_MODEL, Bridge, Budget, Class, Config, ConfigPatch, Deadline, Effort, FileAccess,
     Isolation, Mode, Planner, Preamble, PreambleEffort, Price, Recovery, Role, Rule, Sandbox,

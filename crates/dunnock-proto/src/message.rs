@@ -3,7 +3,7 @@
 //! Invariant: [`Message::bytes`] depends on the message alone. The hash of a request is built from
 //! it, so a request can be rebuilt and compared years later.
 
-use crate::{CallId, Hash, Part, PlanStep};
+use crate::{CallId, Hash, Part, PlanStep, ServerToolArgs};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -163,7 +163,7 @@ macro_rules! from_text {
         }
     )*};
 }
-from_text!(AskPersonArgs PlanArgs FinalArgs PathArgs PageArgs CommandArgs VerifyArgs);
+from_text!(AskPersonArgs PlanArgs FinalArgs PathArgs PageArgs CommandArgs VerifyArgs ServerToolArgs);
 
 impl VerifyArgs {
     /// The arguments as JSON text.

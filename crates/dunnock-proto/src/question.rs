@@ -120,6 +120,11 @@ pub enum RequestKind {
     ProcessInput,
     /// A page of the web.
     Page,
+    /// A tool of an MCP server.
+    ServerTool {
+        /// The server, by its name in the settings.
+        server: String,
+    },
     /// A call to another tool.
     Tool {
         /// Its name, from the list of tools that the session offers.
@@ -198,6 +203,14 @@ pub enum Reason {
     ModeAsk,
     /// The approval mode requires approval for every command.
     ModeEdits,
+    /// The tool of an MCP server may do more than read.
+    MayDoMoreThanRead,
+    /// The server says that the tool can destroy something.
+    ServerToolDestroys,
+    /// The person allowed the tool as it was described before.
+    ServerToolChanged,
+    /// The server is one of the project's.
+    ServerOfProject,
     /// There is no sandbox on this machine.
     NoSandbox,
     /// The sandbox is weaker than it was for this session.
@@ -245,6 +258,22 @@ pub enum CallPreview {
     },
     /// Stashed changes.
     DiscardsStash,
+    /// The MCP server that would run or be asked, and what it can reach.
+    UsesServer {
+        /// Its command or its address.
+        target: String,
+        /// What it is granted.
+        access: String,
+    },
+    /// What changed in the description of a server's tool. The server wrote these texts.
+    DescriptionChanged {
+        /// What changed: the description, the schema or a hint.
+        part: String,
+        /// As it was when the tool was last used.
+        before: String,
+        /// As it is now.
+        after: String,
+    },
 }
 
 /// A question as text, the same for every interface.
@@ -441,6 +470,9 @@ impl RequestKind {
             Self::Move => ("Move this file?".into(), "Move"),
             Self::ProcessInput => ("Send this input to a running process?".into(), "Send"),
             Self::Page => ("Fetch this page?".into(), "Fetch once"),
+            Self::ServerTool { server } => {
+                (format!("Use this tool of the MCP server {server}?").into(), "Use once")
+            }
             Self::Tool { name } => (format!("Use the tool {name}?").into(), "Allow once"),
         }
     }
@@ -497,6 +529,18 @@ impl Reason {
                 .into(),
             Self::ModeAsk => "edits and commands need approval in mode \"ask\"".into(),
             Self::ModeEdits => "commands need approval in mode \"edits\"".into(),
+            Self::MayDoMoreThanRead => {
+                "this tool may do more than read, and an undo does not restore what it changes outside this \
+                 folder"
+                    .into()
+            }
+            Self::ServerToolDestroys => {
+                "the server says that this tool can destroy something".into()
+            }
+            Self::ServerToolChanged => {
+                "the server has changed the description of this tool since you allowed it".into()
+            }
+            Self::ServerOfProject => "the server is one of this project's, not one of yours".into(),
             Self::NoSandbox => {
                 "there is no sandbox here: the command can do whatever you can".into()
             }
@@ -523,6 +567,11 @@ impl CallPreview {
                 format!("deletes {at_least}{}{untracked}", count(*files))
             }
             Self::DiscardsStash => "discards stashed changes".into(),
+            Self::UsesServer { target, access } => format!("MCP server: {target} ({access})"),
+            // As Debug prints them: on one line, and nobody takes them for our own words.
+            Self::DescriptionChanged { part, before, after } => {
+                format!("its {part} was {before:?} and is now {after:?}")
+            }
             Self::DeletesUntracked { files } => {
                 format!("deletes up to {} that git does not track", count(*files))
             }

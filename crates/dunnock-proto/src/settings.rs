@@ -3,7 +3,7 @@
 //! Invariant: settings are recorded as events, so a new default in a later release never changes an
 //! old session.
 
-use crate::{At, Hash, HostRule, HostSet, Usage};
+use crate::{At, Hash, HostRule, HostSet, TOOL_USE, Usage};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The approval mode: which calls need the person's approval.
@@ -236,6 +236,9 @@ pub struct Preamble {
     /// The model was offered to fetch pages of the web.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub web_fetch: bool,
+    /// The MCP servers that it names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
     /// The hosts that commands could reach when it was rendered.
     #[serde(default, skip_serializing_if = "HostSet::is_empty")]
     pub hosts: HostSet,
@@ -470,6 +473,10 @@ impl Rule {
                 "It applies to every command in the sandbox and every page whose hosts are known and \
                  are all among these."
             }
+            false if self.tool == TOOL_USE => {
+                "It applies whatever the arguments are, until the server changes the description of the \
+                 tool."
+            }
             false => {
                 "A rule for commands applies only if every command in the line starts with these \
                  words and adds no options, variables or redirections."
@@ -486,9 +493,13 @@ impl Rule {
                 self.access.host_names()
             );
         }
-        let covers = match self.words.is_empty() {
-            true => format!("every call to {}", self.tool),
-            false => {
+        let covers = match self.words.as_slice() {
+            [] => format!("every call to {}", self.tool),
+            [tool, ..] if self.tool == TOOL_USE => match tool.strip_suffix("/*") {
+                Some(server) => format!("the tools of the MCP server {server}"),
+                None => format!("the MCP tool {tool}, as long as its description does not change"),
+            },
+            _ => {
                 format!("{}commands that start with \"{}\"", kind(&self.tool), self.words.join(" "))
             }
         };
@@ -503,6 +514,9 @@ impl Rule {
             format!("hosts {}", self.access.hosts)
         } else if self.words.is_empty() {
             self.tool.clone()
+        } else if let (TOOL_USE, Some(tool)) = (self.tool.as_str(), self.words.first()) {
+            // The hash of the tool's definition says nothing to people.
+            format!("{TOOL_USE} {tool}")
         } else {
             format!("{} {}", self.tool, self.words.join(" "))
         }
@@ -729,6 +743,8 @@ config! {
     hosts: HostSet = HostSet::NONE;
     /// Whether the model may fetch pages of the web; the person allows each host.
     web_fetch: bool = false;
+    /// The names of the MCP servers whose tools the model may find and use.
+    servers: Vec<String> = Vec::new();
     /// Rules for calls that are always denied, whatever else allows them.
     deny: Vec<Rule> = Vec::new();
     /// Rules for calls that are always allowed, saved by the person earlier.

@@ -70,6 +70,8 @@ pub trait Host: Send + Sync {
     fn is_picture(&self, bytes: &[u8]) -> bool;
     /// What undoing the last task would do.
     fn undo<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<UndoPreview, Refusal>>;
+    /// The MCP servers of a folder.
+    fn servers(&self, workspace: Option<&str>) -> Result<Vec<McpServerRow>, Refusal>;
     /// The saved rules.
     fn rules(&self) -> Result<Vec<RuleRow>, Refusal>;
     /// Saves a rule that allows something, or removes a saved rule of either kind.
@@ -214,6 +216,34 @@ pub struct CustomCommand {
     pub description: String,
     /// The prompt that is sent; `$ARGS` stands for the text after the command.
     pub text: String,
+}
+
+/// An MCP server.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct McpServerRow {
+    /// Its name.
+    pub name: String,
+    /// The file of the project that describes it; absent if it is the person's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_file: Option<String>,
+    /// Its command or its address.
+    pub target: String,
+    /// What it is granted.
+    pub access: String,
+    /// How many tools it has; absent if that is not known yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<u64>,
+    /// Its state in each session that is driven now.
+    pub sessions: Vec<McpServerState>,
+}
+
+/// How an MCP server is in a session.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct McpServerState {
+    /// The session.
+    pub session: String,
+    /// Its state, with the last error.
+    pub state: String,
 }
 
 /// A saved rule.

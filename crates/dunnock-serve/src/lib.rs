@@ -30,6 +30,7 @@ mod providers;
 mod recent;
 mod routes_table;
 mod rules;
+mod servers;
 mod session_files;
 mod sessions;
 mod start;
@@ -38,8 +39,8 @@ mod strict;
 pub use agent::{AgentAnswer, AgentRequest, HistoryEntry};
 pub use assets::has_web_app;
 pub use host::{
-    Change, Changes, CustomCommand, Host, Once, Point, ProviderKey, ProviderRow, Refusal, RuleRow,
-    SetRule, SetUpError, Start, UndoPreview,
+    Change, Changes, CustomCommand, Host, McpServerRow, McpServerState, Once, Point, ProviderKey,
+    ProviderRow, Refusal, RuleRow, SetRule, SetUpError, Start, UndoPreview,
 };
 pub use keys::{Keys, Password};
 pub use net::{Server, serve};

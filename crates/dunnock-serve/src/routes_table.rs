@@ -4,7 +4,8 @@ use crate::agent::{self, AgentAnswer, AgentRequest};
 use crate::answer::ErrorBody;
 use crate::app::App;
 use crate::{
-    assets, feed, live, login, openapi, overview, providers, rules, session_files, sessions, start,
+    assets, feed, live, login, openapi, overview, providers, rules, servers, session_files,
+    sessions, start,
 };
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
@@ -227,6 +228,15 @@ pub(crate) const ROUTES: &[Route] = &[
         good: (200, Some(of::<providers::ModelInUse>)),
         bad: &[MALFORMED, CLASH],
         handler: || post(providers::use_model),
+        ..PLAIN
+    },
+    Route {
+        path: "/api/mcp/servers",
+        about: "The MCP servers of a folder, and their state in the running sessions.",
+        query: Some(of::<servers::ServersQuery>),
+        good: (200, Some(of::<servers::McpServers>)),
+        bad: &[MALFORMED, GONE, CLASH],
+        handler: || get(servers::servers),
         ..PLAIN
     },
     Route {

@@ -153,6 +153,7 @@ pub fn answered(request: &Request, parts: Vec<Part>, usage: Usage) -> Answered {
         items: Vec::new(),
         effort_refused: false,
         raw: None,
+        server_tools: Vec::new(),
     }
 }
 
@@ -188,6 +189,7 @@ impl Model for ScriptedModel {
                 reaches_machine: config.reaches_machine(),
                 hosts: config.hosts.clone(),
                 web_fetch: config.web_fetch,
+                servers: config.servers.clone(),
             };
             Ok((preamble, blob))
         })

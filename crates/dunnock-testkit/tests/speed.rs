@@ -172,6 +172,7 @@ async fn long_session(store: &Sqlite, id: &str, n: u64) -> SessionId {
                 items: Vec::new(),
                 effort_refused: false,
                 raw: None,
+                server_tools: Vec::new(),
             }
             .into(),
         );

@@ -93,11 +93,17 @@ mod made {
     }
 
     impl Writer {
+        /// Writes to a pipe.
+        pub(crate) async fn write_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+            match self {
+                Self::Pipe(pipe) => tokio::io::AsyncWriteExt::write_all(pipe, bytes).await,
+                Self::Terminal(_) => Err(io::Error::other("it has a terminal")),
+            }
+        }
+
         pub(crate) async fn write(&mut self, text: String) -> io::Result<()> {
             match self {
-                Self::Pipe(pipe) => {
-                    tokio::io::AsyncWriteExt::write_all(pipe, text.as_bytes()).await
-                }
+                Self::Pipe(_) => self.write_bytes(text.as_bytes()).await,
                 Self::Terminal(file) => {
                     let file = file.clone();
                     tokio::task::spawn_blocking(move || (&*file).write_all(text.as_bytes())).await?

@@ -104,6 +104,12 @@ pub(crate) fn of_call(context: &CallContext, input: Input) -> Vec<(String, Strin
     })
 }
 
+/// A variable of the person's, for a server whose settings name it.
+#[cfg(target_os = "linux")]
+pub(crate) fn person_variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// The environment of the user's own command in the sandbox, with what the sandbox adds; the same
 /// as for a model's command.
 #[cfg(target_os = "linux")]

@@ -46,6 +46,8 @@ pub mod root;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod secrets;
+#[cfg(target_os = "linux")]
+mod servers;
 mod snapshot;
 mod terminal_text;
 mod tool;
@@ -67,6 +69,8 @@ pub use programs::found;
 #[cfg(target_os = "linux")]
 pub use sandbox::layout;
 pub use secrets::{Cleaner, holds_a_key, is_secret_file, redacted, secret_values};
+#[cfg(target_os = "linux")]
+pub use servers::{ServerSettings, ServerStatus, SessionServers, session_servers};
 
 pub use tool::Example;
 pub use toolbox::Toolbox;

@@ -27,6 +27,23 @@ pub(crate) fn programs(
     found.map(|path| CallPreview::Runs { program: path.display().to_string() }).collect()
 }
 
+/// The server that a call would use, and in what its tool differs from when it was last used.
+#[cfg(target_os = "linux")]
+pub(crate) fn server_tool(
+    servers: &crate::servers::roster::Servers,
+    tool: &dunnock_proto::ServerTool,
+    isolation: dunnock_proto::Isolation,
+) -> Vec<CallPreview> {
+    let sandboxed = isolation != dunnock_proto::Isolation::D;
+    let about = servers.describe_access(tool.server_name(), sandboxed);
+    let about = about.map(|(target, access)| CallPreview::UsesServer { target, access });
+    let differences = servers.differences(&tool.name).into_iter().map(|difference| {
+        let dunnock_mcp::DescriptionChange { part, before, after } = difference;
+        CallPreview::DescriptionChanged { part: part.to_owned(), before, after }
+    });
+    about.into_iter().chain(differences).collect()
+}
+
 /// What a call that asks for a login could use.
 #[cfg(target_os = "linux")]
 pub(crate) fn login(

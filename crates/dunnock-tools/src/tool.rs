@@ -5,7 +5,7 @@ pub(crate) use crate::output::{ToolOutput, ToolStatus};
 use crate::processes::Processes;
 use crate::root::Root;
 use dunnock_ports::{Pages, Store, ToolSpec};
-use dunnock_proto::{Class, Hash, Recovery, Role, Tool as Known, ToolView};
+use dunnock_proto::{Class, Hash, Recovery, Role, ServerTool, Tool as Known, ToolView};
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -24,6 +24,12 @@ pub(crate) struct ToolContext {
     pub(crate) processes: Arc<Processes>,
     /// Fetches pages of the web.
     pub(crate) pages: Option<Arc<dyn Pages>>,
+    /// The MCP servers.
+    #[cfg(target_os = "linux")]
+    pub(crate) servers: Option<Arc<crate::servers::roster::Servers>>,
+    /// What was recorded about the server's tool that the call uses.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there are no servers"))]
+    pub(crate) server_tool: Option<Arc<ServerTool>>,
     /// Hashes of files as the model last saw them.
     pub(crate) seen: Arc<BTreeMap<String, Hash>>,
 }

@@ -16,8 +16,11 @@ use dunnock_ports::{
     Blob, BoxFuture, CancellationToken, DeltaSink, FilesError, HostInfo, Pages, Store, ToolCall,
     Tools,
 };
+#[cfg(target_os = "linux")]
+use dunnock_proto::ServerTool;
 use dunnock_proto::{
-    Access, CallPreview, Class, Finished, HostSet, Isolation, Outcome, SessionId, VerifyArgs,
+    Access, CallPreview, Class, Finished, HostSet, Isolation, Outcome, SessionId, TOOL_USE,
+    VerifyArgs,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,6 +42,8 @@ pub struct Toolbox {
     #[cfg(target_os = "linux")]
     proxies: Arc<crate::proxies::Proxies>,
     #[cfg(target_os = "linux")]
+    servers: Option<Arc<crate::servers::roster::Servers>>,
+    #[cfg(target_os = "linux")]
     layout: Option<Arc<dunnock_sandbox::Layout>>,
 }
 
@@ -59,6 +64,8 @@ impl Toolbox {
             launcher: Arc::new(dunnock_sandbox::Launcher::new(launcher.to_path_buf(), args)),
             #[cfg(target_os = "linux")]
             proxies: Arc::default(),
+            #[cfg(target_os = "linux")]
+            servers: None,
             #[cfg(target_os = "linux")]
             layout: None,
         }
@@ -107,6 +114,53 @@ impl Toolbox {
     #[must_use]
     pub fn fetching(self, pages: Arc<dyn Pages>) -> Self {
         Self { pages: Some(pages), ..self }
+    }
+
+    /// Lets calls use these MCP servers.
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn with_mcp_servers(self, settings: crate::servers::ServerSettings) -> Self {
+        let servers = (!settings.servers.is_empty())
+            .then(|| Arc::new(crate::servers::roster::Servers::new(settings)));
+        Self { servers, ..self }
+    }
+
+    /// Starts an MCP server as a session in this workspace would, and returns its tools.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    #[cfg(target_os = "linux")]
+    pub async fn test_server(
+        &self,
+        workspace: &Path,
+        isolation: Isolation,
+        name: &str,
+    ) -> Result<Arc<dunnock_mcp::Catalogue>, String> {
+        let Some(servers) = &self.servers else { return Err("there is no MCP server".into()) };
+        let call = dunnock_proto::CallId { step: dunnock_proto::Step(0), index: 0 };
+        let session = SessionId::from_random(*b"dunnock mcp test");
+        let root = Root::open(workspace)
+            .map_err(|error| format!("the folder cannot be opened: {error}"))?;
+        let context = CallContext {
+            root: Arc::new(root.keeping_out(self.limits.denied.clone())),
+            limits: self.limits.clone(),
+            call,
+            live: Arc::new(|_| {}),
+            halt: CancellationToken::new(),
+            session: session.clone(),
+            level: isolation,
+            access: Access::NOTHING,
+            open_hosts: HostSet::NONE,
+            closes_hosts: false,
+            hidden_folder: None,
+            histories: self.histories.clone(),
+            launcher: self.launcher.clone(),
+            proxies: self.proxies.clone(),
+            layout: self.layout.clone(),
+        };
+        let found = servers.test(&context, name).await;
+        self.close(&session).await;
+        found
     }
 
     /// Looks up the outputs of earlier calls in this store.
@@ -169,7 +223,9 @@ impl Toolbox {
         }
         // What may run unasked was decided by the class that the log gives the tool: in the log of a
         // stranger, that may be wrong.
-        if tools::class(tool).is_some_and(|class| class != job.call.class) {
+        // The tools of servers have classes of their own, which `tool_use` compares.
+        let class = tools::class(tool).filter(|_| tool != TOOL_USE);
+        if class.is_some_and(|class| class != job.call.class) {
             let text = format!(
                 "this session records {tool} with another class (read, edit or command) than this \
                  release does; start a new session"
@@ -189,12 +245,26 @@ impl Toolbox {
             store: self.store.clone(),
             processes: self.processes.clone(),
             pages: self.pages.clone(),
+            #[cfg(target_os = "linux")]
+            servers: self.servers.clone(),
+            server_tool: job.call.server_tool.clone(),
             seen: job.seen.clone(),
         };
         // Processes that still run must not create protected files, but an edit tool may: the person
         // was asked.
         let mut guards = match job.call.class {
-            Class::Edit => self.processes.hold_guards(&job.session).await,
+            Class::Edit => {
+                #[cfg_attr(
+                    not(target_os = "linux"),
+                    expect(unused_mut, reason = "there are no servers")
+                )]
+                let mut held = self.processes.hold_guards(&job.session).await;
+                #[cfg(target_os = "linux")]
+                if let Some(servers) = &self.servers {
+                    held.extend(servers.hold_guards(&job.session).await);
+                }
+                held
+            }
             Class::Read | Class::Command => Vec::new(),
         };
         let said = tools::run(tool, args, context).await;
@@ -281,9 +351,19 @@ impl Tools for Toolbox {
         let (root, call) = (std::path::PathBuf::from(workspace), call.clone());
         #[cfg(target_os = "linux")]
         let layout = self.layout.clone().filter(|_| !access.is_nothing());
+        #[cfg(target_os = "linux")]
+        let server = call
+            .server_tool
+            .as_ref()
+            .zip(self.servers.as_ref())
+            .map(|(tool, servers)| crate::preview::server_tool(servers, tool, isolation));
         #[cfg(not(target_os = "linux"))]
         let _ = (access, isolation);
         Box::pin(async move {
+            #[cfg(target_os = "linux")]
+            if let Some(preview) = server {
+                return preview;
+            }
             let look = tokio::task::spawn_blocking(move || {
                 #[cfg_attr(
                     not(target_os = "linux"),
@@ -303,6 +383,11 @@ impl Tools for Toolbox {
         })
     }
 
+    #[cfg(target_os = "linux")]
+    fn server_tool(&self, _: &SessionId, name: &str) -> Option<ServerTool> {
+        self.servers.as_ref()?.tool(name)
+    }
+
     fn running<'a>(
         &'a self,
         session: &'a SessionId,
@@ -311,6 +396,10 @@ impl Tools for Toolbox {
         Box::pin(async move {
             #[cfg_attr(not(target_os = "linux"), expect(unused_mut, reason = "nothing is kept"))]
             let mut all = self.processes.running(session);
+            #[cfg(target_os = "linux")]
+            if let Some(servers) = &self.servers {
+                all.extend(servers.writers(session));
+            }
             #[cfg(target_os = "linux")]
             if let Some(folder) = self.limits.kept_folder.clone() {
                 let look = move || dunnock_sandbox::kept_processes(&folder);
@@ -334,6 +423,10 @@ impl Tools for Toolbox {
 
     fn close<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {
         Box::pin(async move {
+            #[cfg(target_os = "linux")]
+            if let Some(servers) = &self.servers {
+                servers.close(session).await;
+            }
             self.processes.close(session).await;
             #[cfg(unix)]
             self.histories.close(session);

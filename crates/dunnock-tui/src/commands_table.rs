@@ -33,6 +33,7 @@ pub const COMMANDS: &[Slash] = &[
     slash("fork", "[STEP]", "fork: a new session with this conversation"),
     slash("compact", "", "compact the conversation"),
     slash("context", "", "what the next request consists of, in tokens"),
+    slash("mcp", "", "MCP servers, their access and state"),
     slash("remember", "TEXT", "ask the model to add a line to AGENTS.md"),
     slash("cost", "", "tokens and cost"),
     slash("approvals", "[MODE]", "approval mode: read, ask, edits, auto, all"),

@@ -136,6 +136,7 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
         items: Vec::new(),
         effort_refused: false,
         raw: None,
+        server_tools: Vec::new(),
     };
     let call = |step: u32, index: u16| CallId { step: Step(step), index };
     let started = |call: CallId| Started { call, owner, recovery: Recovery::Unknown };

@@ -66,6 +66,8 @@ pub enum HostRequest {
     CallText(CallId),
     /// Show what the next request consists of.
     Context,
+    /// Show the MCP servers.
+    Servers,
     /// Show tokens and cost.
     Cost,
     /// Show the saved rules.

@@ -122,6 +122,7 @@ pub(crate) fn run(s: &mut State, text: &str, effects: &mut Vec<Effect>) {
         },
         "compact" if needs(s) => send(s, Command::Compact, effects),
         "context" if needs(s) => effects.push(ask(HostRequest::Context)),
+        "mcp" => effects.push(ask(HostRequest::Servers)),
         "remember" if rest.is_empty() => {
             s.hint = "say what to remember: /remember run the tests with make check".into();
         }

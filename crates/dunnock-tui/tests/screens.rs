@@ -64,6 +64,7 @@ fn thinking() -> Preamble {
         reaches_machine: false,
         hosts: Default::default(),
         web_fetch: false,
+        servers: Vec::new(),
     }
 }
 
@@ -85,6 +86,7 @@ fn unmeasured(t: &mut Tape) -> &mut Tape {
         items: Vec::new(),
         effort_refused: false,
         raw: None,
+        server_tools: Vec::new(),
     });
     t.fact(Ended { reason: EndReason::Done, proof: Proof::None, hold: false })
 }

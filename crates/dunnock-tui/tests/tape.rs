@@ -172,6 +172,7 @@ impl Tape {
             items: Vec::new(),
             effort_refused: false,
             raw: None,
+            server_tools: Vec::new(),
         }
     }
 

@@ -160,7 +160,7 @@ fn checks(settings: &Settings) -> anyhow::Result<BTreeMap<String, String>> {
 }
 
 fn toolbox(settings: &Settings, limits: Limits, data: &Path) -> Toolbox {
-    dunnock_compose::toolbox(
+    let toolbox = dunnock_compose::toolbox(
         data,
         limits,
         settings.checkpoints.value,
@@ -168,7 +168,14 @@ fn toolbox(settings: &Settings, limits: Limits, data: &Path) -> Toolbox {
         Path::new("/proc/self/exe"),
         #[cfg(target_os = "linux")]
         sandbox_settings::layout(settings, data),
-    )
+    );
+    #[cfg(target_os = "linux")]
+    let toolbox = toolbox.with_mcp_servers(dunnock_tools::ServerSettings {
+        servers: sandbox_settings::servers(settings),
+        variables: settings.mcp_variables.value.clone(),
+        cache: data.join("mcp"),
+    });
+    toolbox
 }
 
 /// Probes which sandbox level is available here.
@@ -191,6 +198,11 @@ impl Composed {
     /// The person's own programs, for somebody who works in this folder.
     pub(crate) fn programs(&self, workspace: &Path) -> OwnPrograms {
         OwnPrograms::with(&self.key_variables, workspace)
+    }
+
+    /// The tools.
+    pub(crate) fn toolbox(&self) -> &Toolbox {
+        &self.toolbox
     }
 
     /// The top folder of the git repository, if the workspace is only a folder of it.
@@ -318,6 +330,7 @@ pub(crate) fn config(
         file_access: settings.file_access.value,
         hosts: hosts(settings)?,
         web_fetch: settings.web_fetch.value,
+        servers: server_names(settings),
         attended,
         unattended: settings.unattended.value && !attended,
         second_look: settings.second_look.value,
@@ -333,6 +346,14 @@ pub(crate) fn config(
         deny,
         ..Config::default()
     })
+}
+
+/// The names of the MCP servers. They are not supported on other systems yet.
+fn server_names(settings: &Settings) -> Vec<String> {
+    let all = settings.servers.iter().filter(|_| cfg!(target_os = "linux"));
+    let mut names: Vec<String> = all.map(|server| server.name.clone()).collect();
+    names.sort();
+    names
 }
 
 /// The hosts that the settings open.
@@ -376,6 +397,8 @@ pub(crate) fn patch(
         file_access: settings.file_access.is_flag().then_some(whole.file_access),
         hosts: settings.hosts.is_flag().then_some(whole.hosts),
         web_fetch: settings.web_fetch.is_flag().then_some(whole.web_fetch),
+        // An imported session keeps none.
+        servers: (now.servers != whole.servers && !now.servers.is_empty()).then_some(whole.servers),
         max_steps: match attended {
             _ if settings.max_steps.is_flag() => Some(whole.max_steps),
             Some(true) => steps_without_deadline(now),

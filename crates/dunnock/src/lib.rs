@@ -23,7 +23,7 @@ mod view;
 use clap::{CommandFactory as _, Parser as _};
 use cli::args::{self, Args, Command};
 use cli::{
-    about, bridge, cost, doctor, login as login_command, models, processes, reply, rules, run,
+    about, bridge, cost, doctor, login as login_command, mcp, models, processes, reply, rules, run,
     sandbox, serve, sessions, terminal, trust, undo,
 };
 use config::keys_table;
@@ -172,6 +172,7 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
         Command::Config { json, cd, trust } => about::config(data, cd, trust, json),
         Command::Doctor { json } => doctor::run(data, json).await,
         Command::Rules { what, json } => rules::run(what, json),
+        Command::Mcp(what) => mcp::run(data, what).await,
         Command::Trust { dir, list, revoke } => trust::run(dir, list, revoke),
         Command::Processes { json, what } => processes::run(data, json, what),
         Command::Sandbox { what, json } => sandbox::run(data, what, json).await,

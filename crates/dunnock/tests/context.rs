@@ -340,8 +340,15 @@ async fn a_session_of_another_release_keeps_its_head_and_says_so() {
             .into_iter()
             .filter(|offer| offer.tool.name != "search_text")
             .collect();
-        let environment =
-            Environment { os, shell, root, git: false, sandbox: Vec::new(), machine: false };
+        let environment = Environment {
+            os,
+            shell,
+            root,
+            git: false,
+            sandbox: Vec::new(),
+            machine: false,
+            servers: Vec::new(),
+        };
         Ok(PreambleInputs { environment, instructions: Vec::new(), offers, memory: String::new() })
     };
     let provider = Provider::plain("script", Wire::Chat, &server.base_url());

@@ -213,6 +213,7 @@ fn long_session(facts: u64, workspace: &str) -> String {
             items: Vec::new(),
             effort_refused: false,
             raw: None,
+            server_tools: Vec::new(),
         }
         .into());
         add(Started { call, owner: Owner(1), recovery: Recovery::Repeat }.into());

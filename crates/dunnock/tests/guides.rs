@@ -409,6 +409,14 @@ async fn every_command_of_the_guide_to_proxies_works() {
     assert!(printed[0].out.contains("ollama/scripted"), "{}", printed[0].out);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_of_the_guide_to_servers_works() {
+    let home = Home::empty();
+    let printed = follow("mcp.md", &home, &[]).await;
+    assert!(printed[0].out.contains("notes-server --folder /srv/notes"), "{}", printed[0].out);
+    assert!(printed[0].out.contains("https://docs.example/mcp"), "{}", printed[0].out);
+}
+
 /// Lines without what they share at their beginning, and without blank lines around them.
 fn dedented(lines: &[&str]) -> Vec<String> {
     let filled = |line: &&&str| !line.trim().is_empty();

@@ -29,6 +29,7 @@ mod interrupts;
 mod leaks;
 mod lines;
 mod login;
+mod mcp;
 mod models;
 mod pages;
 mod personas;

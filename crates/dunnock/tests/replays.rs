@@ -79,16 +79,22 @@ fn scenes() -> Vec<Scene> {
             all,
             0,
         ),
-        scene(
-            "a tool that is not there, arguments that are none",
-            vec![
-                call("nothing", json!({})),
-                call("web_fetch", json!({"url": "https://example.com/"})),
-                says("done"),
-            ],
-            all,
-            0,
-        ),
+        Scene {
+            // No server is asked again.
+            over: 1,
+            ..scene(
+                "a tool that is not there, arguments that are none",
+                vec![
+                    call("nothing", json!({})),
+                    call("web_fetch", json!({"url": "https://example.com/"})),
+                    call("tool_find", json!({})),
+                    call("tool_use", json!({"tool": "a/b"})),
+                    says("done"),
+                ],
+                all,
+                0,
+            )
+        },
         scene(
             "a failed command, then done",
             vec![call("shell", json!({"command": "exit 3"})), says("done")],

@@ -16,6 +16,7 @@ fn the_table_of_arguments_is_that_of_the_tools() {
                 (Some("boolean"), _) => "flag",
                 (Some("array"), Some("string")) => "texts",
                 (Some("array"), Some("object")) => "steps",
+                (Some("object"), _) => "object",
                 (None, _) => "command",
                 other => panic!("{name}: {other:?}"),
             };

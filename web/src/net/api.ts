@@ -117,6 +117,8 @@ export const fork = (id: string, seq?: number) =>
 export const blob = (id: string, hash: string) => request<Blob>('GET', at(id, `/blobs/${hash}`));
 export const picture = (id: string, data: string) =>
   request<api.StoredImage>('POST', at(id, '/images'), { data });
+export const servers = async (workspace?: string) =>
+  (await request<api.McpServers>('GET', `/api/mcp/servers${q({ workspace })}`)).servers;
 export const rules = async () => (await request<api.Rules>('GET', '/api/rules')).rules;
 export const setRule = (
   rule: api.RuleRow['rule'],

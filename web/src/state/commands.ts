@@ -118,6 +118,13 @@ const TABLE: Does[] = [
         : tell(`Name a mode: ${MODES.join(', ')}`, 'bad')),
   },
   {
+    name: 'mcp',
+    args: '',
+    about: 'MCP servers, their access and state',
+    session: false,
+    run: () => set({ dialog: { kind: 'servers' } }),
+  },
+  {
     name: 'rules',
     args: '',
     about: 'your saved approval rules',

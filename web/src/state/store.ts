@@ -14,6 +14,7 @@ export type Dialog =
   | { kind: 'undo' }
   | { kind: 'diff' }
   | { kind: 'rules' }
+  | { kind: 'servers' }
   | { kind: 'cost' };
 
 export interface Toast {

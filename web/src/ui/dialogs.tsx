@@ -1,4 +1,4 @@
-/** The dialogs: search, keys, rewind, undo, changes, rules, cost. */
+/** The dialogs: search, keys, rewind, undo, changes, rules, MCP servers, cost. */
 
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
@@ -449,8 +449,7 @@ function Rules() {
           <ul className={styles.rules}>
             {grants.map((rule, n) => (
               <li key={n}>
-                <span className="good">allow</span>{' '}
-                <code>{visible(shape(rule))}</code>
+                <span className="good">allow</span> <code>{visible(shape(rule))}</code>
                 <span className="spacer" />
                 <Button kind="quiet" onClick={() => void order(id, { revoke: { rule } })}>
                   Revoke
@@ -460,6 +459,47 @@ function Rules() {
           </ul>
         </>
       ) : null}
+    </Modal>
+  );
+}
+
+function Servers() {
+  const session = useStore((s) => openSession(s));
+  const workspace = session?.workspace || undefined;
+  const servers = useQuery({
+    queryKey: ['servers', workspace],
+    queryFn: () => api.servers(workspace),
+    refetchInterval: 2000,
+  });
+  return (
+    <Modal title="MCP servers">
+      {servers.isError ? <Wrong>{servers.error.message}</Wrong> : null}
+      {servers.data?.length === 0 ? (
+        <Empty>No servers yet. To add one: dunnock mcp add NAME -- PROGRAM</Empty>
+      ) : null}
+      <ul className={styles.servers}>
+        {servers.data?.map((server) => (
+          <li key={server.name}>
+            <h3>
+              {server.name}{' '}
+              <span className="faint">
+                {server.project_file ? `of this project, ${visible(server.project_file)}` : 'yours'}
+                {' · '}
+                {server.tools == null ? 'tools not known yet' : count(server.tools, 'tool')}
+              </span>
+            </h3>
+            <code>{visible(server.target)}</code>
+            <p className="faint">{visible(server.access)}</p>
+            {server.sessions
+              .filter((one) => !session || one.session === session.id)
+              .map((one) => (
+                <p key={one.session} className={one.state.startsWith('failed') ? 'bad' : 'good'}>
+                  {session ? 'in this session' : `in session ${one.session}`}: {visible(one.state)}
+                </p>
+              ))}
+          </li>
+        ))}
+      </ul>
     </Modal>
   );
 }
@@ -530,6 +570,8 @@ export function Dialogs() {
       return <Keys />;
     case 'rules':
       return <Rules />;
+    case 'servers':
+      return <Servers />;
     default:
       return <SessionDialog dialog={dialog} />;
   }

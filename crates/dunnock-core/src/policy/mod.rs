@@ -13,6 +13,7 @@ mod oracle;
 mod planner;
 mod project_code;
 mod repository;
+mod servers;
 mod words;
 mod wrap;
 
@@ -26,7 +27,7 @@ use crate::patch::Patch;
 use crate::state::{Call, State};
 use dunnock_proto::{
     Access, AllowedBy, Answered, Approval, Class, CommandArgs, CommandText, Isolation, Mode, Part,
-    PathArgs, Reason, RequestKind, Rule, Sandbox, WEB_FETCH,
+    PathArgs, Reason, RequestKind, Rule, Sandbox, TOOL_USE, WEB_FETCH,
 };
 use words::{CommandLine, Simple};
 use wrap::base;
@@ -83,7 +84,9 @@ fn parsed(command: &CommandText) -> CommandLine {
 #[must_use]
 pub fn findings(s: &State, call: &Call) -> Findings {
     let mut found = Findings::default();
-    if let Some((line, network)) = command(call) {
+    if call.part.tool == TOOL_USE {
+        servers::of_call(s, call, &mut found);
+    } else if let Some((line, network)) = command(call) {
         found = lists::of_line(&line, s.level(), s.left_process);
         if s.in_repository && s.level() != Isolation::D {
             repository::note(&line, &mut found);
@@ -173,6 +176,10 @@ fn sends(s: &State, call: &Call, access: &Access) -> bool {
         || access.unsandboxed
         || !access.hosts.is_empty()
         || (s.outside && call.part.tool == "process_write")
+        || call
+            .server_tool
+            .as_ref()
+            .is_some_and(|tool| tool.reaches_network || s.level() == Isolation::D)
         || (s.level() == Isolation::D && call.class == Class::Command && acts())
 }
 
@@ -240,11 +247,12 @@ pub fn fetches(command: &CommandText) -> bool {
 pub fn calls_to_preview(s: &State, answered: &Answered) -> Vec<(Call, Access)> {
     let calls = (0..)
         .zip(Part::calls(&answered.parts).take(MOST_CALLS))
-        .map(|(n, part)| new_call(s.preamble.as_deref(), answered.step, n, part));
+        .map(|(n, part)| new_call(s.preamble.as_deref(), answered, n, part));
+    let shows = |call: &Call, access: &Access| {
+        !access.is_nothing() || call.server_tool.is_some() || !loses(call).is_empty()
+    };
     let asks = |call: Call| match Policy::default().judge(s, &call) {
-        Verdict::Ask(approval) if !approval.access.is_nothing() || !loses(&call).is_empty() => {
-            Some((call, approval.access))
-        }
+        Verdict::Ask(approval) if shows(&call, &approval.access) => Some((call, approval.access)),
         Verdict::Ask(_) | Verdict::Allow { .. } | Verdict::Deny(_) => None,
     };
     calls.filter_map(asks).collect()
@@ -327,6 +335,7 @@ fn approval(s: &State, call: &Call, reasons: Vec<Reason>, found: &Findings) -> A
         (Class::Edit, _) if patch_deletes(call) => RequestKind::EditAndDelete,
         (Class::Edit, _) => RequestKind::Edit,
         (Class::Read, WEB_FETCH) => RequestKind::Page,
+        (_, TOOL_USE) => servers::request(call),
         (Class::Command | Class::Read, tool) => RequestKind::Tool { name: tool.to_owned() },
     };
     let project_code = !access.is_nothing() && runs_project_code(call);
@@ -382,13 +391,19 @@ impl Policy {
                 || (line.is_some() && !rule.words.is_empty() && rule.tool == "shell")
         };
         for rule in s.config.deny.iter().filter(about) {
-            match touches(rule, line.as_ref()) {
+            let touched = match call.part.tool == TOOL_USE {
+                true => Some(servers::touches(rule, call)),
+                false => touches(rule, line.as_ref()),
+            };
+            match touched {
                 Some(true) => return Verdict::Deny(format!("a rule forbids {}", rule.shape())),
                 Some(false) => {}
                 None => unclear = Some(rule),
             }
         }
-        if let (Sandbox::Require(least), Class::Command) = (s.config.sandbox, call.class)
+        let runs = call.class == Class::Command || servers::may_start(call);
+        if let Sandbox::Require(least) = s.config.sandbox
+            && runs
             && s.level() > least
         {
             return Verdict::Deny(format!(
@@ -404,9 +419,13 @@ impl Policy {
         {
             return Verdict::Deny(why);
         }
-        let looks = call.class == Class::Read || line.as_ref().is_some_and(lists::only_looks);
+        // A server that starts is a program that runs: without the sandbox that it should have, it is
+        // asked about like one.
+        let bare = servers::may_start(call) && (s.lowered().is_some() || s.lacks_sandbox());
+        let looks =
+            !bare && (call.class == Class::Read || line.as_ref().is_some_and(lists::only_looks));
         // The person allowed everything for a sandbox that is not there, or not as strong as it was.
-        let acts = call.class == Class::Command && !looks;
+        let acts = runs && !looks;
         let lowered = s.lowered().filter(|_| acts);
         let less = lowered.is_some() || acts && s.lacks_sandbox();
         let mode = if less && s.config.mode == Mode::All { Mode::Auto } else { s.config.mode };
@@ -566,6 +585,9 @@ fn offer(s: &State, call: &Call, reasons: &[Reason], mut access: Access) -> Opti
         return Some(to_hosts);
     }
     let tool = call.part.tool.clone();
+    if tool == TOOL_USE {
+        return servers::offer(s, call);
+    }
     let Some((line, _)) = command(call) else {
         let own = |reason: &Reason| !matches!(reason, Reason::ModeAsk);
         let plain = call.class == Class::Edit && !reasons.iter().any(own);
@@ -611,7 +633,8 @@ fn offer(s: &State, call: &Call, reasons: &[Reason], mut access: Access) -> Opti
 #[must_use]
 pub fn grantable(rule: &Rule) -> bool {
     match rule.words.first() {
-        None => !matches!(rule.tool.as_str(), "shell" | "process_start"),
+        None => !matches!(rule.tool.as_str(), "shell" | "process_start" | TOOL_USE),
+        Some(_) if rule.tool == TOOL_USE => servers::grantable(rule),
         Some(program) => {
             let name = base(program);
             let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -632,6 +655,9 @@ pub fn covers(rule: &Rule, call: &Call) -> bool {
     }
     if rule.words.is_empty() {
         return true;
+    }
+    if rule.tool == TOOL_USE {
+        return servers::covers(rule, call);
     }
     let plain = |c: &Simple| {
         c.sets.is_empty() && c.files.is_empty() && c.words.iter().all(|word| word.plain)

@@ -144,7 +144,8 @@ fn normal(name: &str) -> String {
 }
 
 /// Tools that change nothing, whatever is missing in a call.
-const HARMLESS: &[&str] = &["update_plan", "ask_person", "list_files", "search_text", "view_file"];
+const HARMLESS: &[&str] =
+    &["update_plan", "ask_person", "list_files", "search_text", "view_file", "tool_find"];
 
 /// Whether a command is a line for a shell, to which further words would add nothing.
 fn is_shell_line(command: Option<&Value>) -> bool {

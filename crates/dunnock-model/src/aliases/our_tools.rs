@@ -16,6 +16,8 @@ pub(crate) enum ArgumentKind {
     Texts,
     /// A command line, or a list of arguments.
     Command,
+    /// An object.
+    Object,
     /// The steps of a plan.
     Steps,
 }
@@ -237,6 +239,27 @@ pub(crate) const OUR_TOOLS: &[OurTool] = &[
             ("timeout", Dropped),
         ],
         example: r#"{"url":"https://example.com/"}"#,
+    },
+    OurTool {
+        name: "tool_find",
+        arguments: &[optional("query", ArgumentKind::Text)],
+        synonyms: &[("q", As("query")), ("search", As("query")), ("max_results", Dropped)],
+        example: r#"{"query":"list issues"}"#,
+    },
+    OurTool {
+        name: "tool_use",
+        arguments: &[
+            required("tool", ArgumentKind::Text),
+            optional("arguments", ArgumentKind::Object),
+        ],
+        synonyms: &[
+            ("name", As("tool")),
+            ("tool_name", As("tool")),
+            ("args", As("arguments")),
+            ("input", As("arguments")),
+            ("parameters", As("arguments")),
+        ],
+        example: r#"{"tool":"git/git_log","arguments":{"max_count":3}}"#,
     },
     OurTool {
         name: "git_status",

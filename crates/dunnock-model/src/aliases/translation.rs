@@ -399,6 +399,7 @@ impl Translation<'_> {
                 ArgumentKind::Flag => "true or false",
                 ArgumentKind::Texts => "a list of texts",
                 ArgumentKind::Command => "a command line or a list of arguments",
+                ArgumentKind::Object => "an object",
                 ArgumentKind::Steps => "a list of steps, each with text and state",
             };
             return Err(self.wrong(2, &format!("{name} must be {what}, not {}", short(value))));

@@ -76,6 +76,12 @@ pub(super) fn coerced(kind: ArgumentKind, value: &Value) -> Option<Value> {
             },
             _ => None,
         },
+        ArgumentKind::Object => match value {
+            Value::Object(_) => Some(value.clone()),
+            // An object, encoded as text.
+            Value::String(text) => serde_json::from_str(text).ok().filter(Value::is_object),
+            _ => None,
+        },
         ArgumentKind::Steps => steps(value),
     }
 }

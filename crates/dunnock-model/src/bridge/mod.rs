@@ -530,6 +530,7 @@ fn answered(
         usage: Usage::default(),
         request: asking.request.hash(),
         raw: Some(raw.hash),
+        server_tools: Vec::new(),
     };
     (answered, vec![raw])
 }

@@ -11,6 +11,7 @@ mod move_file;
 mod process_tools;
 mod replace_text;
 mod search_text;
+mod server_tools;
 mod shell;
 mod update_plan;
 mod view_file;
@@ -31,6 +32,7 @@ use move_file::MoveFile;
 use process_tools::{ProcessRead, ProcessStart, ProcessStop, ProcessWrite};
 use replace_text::ReplaceText;
 use search_text::SearchText;
+use server_tools::{ToolFind, ToolUse};
 use shell::ShellCommand;
 use std::fmt::Write as _;
 use update_plan::UpdatePlan;
@@ -82,7 +84,7 @@ macro_rules! tools {
 }
 
 tools! {
-    ShellCommand ViewFile ListFiles SearchText WebFetch GitStatus GitDiff
+    ShellCommand ViewFile ListFiles SearchText WebFetch ToolFind ToolUse GitStatus GitDiff
     WriteFile InsertText ReplaceText DeleteFile MoveFile ApplyPatch
     ProcessStart ProcessRead ProcessWrite ProcessStop AskPerson UpdatePlan FinalOutput
 }

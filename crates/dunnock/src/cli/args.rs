@@ -50,6 +50,15 @@ address that is shown. An environment variable such as OPENAI_API_KEY is used in
                      key. Without a terminal,
 the key is read from standard input: dunnock login openai < FILE";
 
+const MCP_ADD: &str = "\
+Examples:
+  dunnock mcp add git -- mcp-server-git
+  dunnock mcp add files --write -- mcp-server-filesystem .
+  dunnock mcp add docs --url https://docs.example/mcp --header \"Authorization: Bearer ${DOCS_TOKEN}\"
+  dunnock mcp add --from claude
+
+A program runs in the sandbox: without the options above, it has no network and changes no files.";
+
 const SERVE: &str = "\
 Anyone with the token can do what you can do here. It is in a file that only you can read, is new \
                      at each start, and is removed
@@ -316,6 +325,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         what: Option<RulesCommand>,
     },
+    /// List, add, remove or test MCP servers, whose tools the model can use
+    #[command(subcommand)]
+    Mcp(Mcp),
     /// Trust this folder's settings as they are now
     Trust {
         /// The folder; if omitted, the current one
@@ -544,6 +556,63 @@ pub(crate) enum RulesCommand {
     Revoke {
         /// The number of the rule, as shown by "dunnock rules"
         n: usize,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Mcp {
+    /// List the servers of this folder: yours, and the project's if you trust it
+    List {
+        /// Print JSON, one object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add a server to your settings
+    #[command(after_help = MCP_ADD)]
+    Add {
+        /// A name for the server; with --from, copy only the server with this name
+        name: Option<String>,
+        /// The program and its arguments, after --
+        #[arg(last = true, value_name = "PROGRAM", conflicts_with_all = ["url", "from"])]
+        words: Vec<String>,
+        /// The URL of a server over HTTP, instead of a program
+        #[arg(long, conflicts_with_all = ["env", "network", "host", "write", "read"])]
+        url: Option<String>,
+        /// A header of each request: "Authorization: Bearer ${TOKEN}"; repeatable
+        #[arg(long, value_name = "HEADER", requires = "url")]
+        header: Vec<String>,
+        /// An environment variable for the program: LOG=debug, TOKEN=${GITHUB_TOKEN}; repeatable
+        #[arg(long, value_name = "NAME=VALUE")]
+        env: Vec<String>,
+        /// Give the program full network access
+        #[arg(long, conflicts_with = "host")]
+        network: bool,
+        /// A host that the program may reach; repeatable
+        #[arg(long, value_name = "HOST")]
+        host: Vec<String>,
+        /// Let the program change files in the workspace
+        #[arg(long)]
+        write: bool,
+        /// A folder outside the workspace that the program may read; repeatable
+        #[arg(long, value_name = "DIR")]
+        read: Vec<PathBuf>,
+        /// Copy servers from the settings of another agent: claude, codex, gemini, cursor, opencode
+        #[arg(
+            long,
+            value_name = "AGENT",
+            conflicts_with_all = ["url", "header", "env", "network", "host", "write", "read"]
+        )]
+        from: Option<String>,
+    },
+    /// Remove a server from your settings
+    Remove {
+        /// Its name
+        name: String,
+    },
+    /// Start a server as a session in this folder would, and list its tools
+    Test {
+        /// Its name
+        name: String,
     },
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod deadline;
 pub(crate) mod doctor;
 pub(crate) mod find;
 pub(crate) mod login;
+pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod pictures;
 pub(crate) mod planner;

@@ -5,7 +5,7 @@ use crate::config::paths;
 use crate::config::rules::{SavedRule, allow, alone, listed, load, save};
 use crate::view::exit::usage;
 use crate::view::output;
-use dunnock_proto::{Access, HostRule, Rule};
+use dunnock_proto::{Access, HostRule, Rule, TOOL_USE};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -84,6 +84,14 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
             allow(&rule, project.as_deref())?;
         }
         Some(Asked::Deny { words }) => {
+            if let [tool, name] = words.as_slice()
+                && tool == TOOL_USE
+                && !name.contains('/')
+            {
+                return Err(usage(format!(
+                    "name a tool or a server: dunnock rules deny tool_use {name}/TOOL, or '{name}/*'"
+                )));
+            }
             let _alone = alone()?;
             let mut rules = load()?;
             rules.deny.push(SavedRule { rule: rule(&words, Access::NOTHING)?, project: None });

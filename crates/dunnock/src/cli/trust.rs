@@ -1,10 +1,10 @@
 //! `dunnock trust`: trusts a folder's own settings, lists trusted folders, revokes trust.
 
-use crate::config::paths;
-use crate::config::trust;
+use crate::config::{load, paths, trust};
 use crate::view::exit::usage;
 use crate::view::output;
-use std::path::PathBuf;
+use dunnock_mcp::ServerOrigin;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -40,6 +40,9 @@ pub(crate) fn run(dir: Option<PathBuf>, list: bool, revoke: bool) -> anyhow::Res
         output::aside(&format!("{}:", config.display()));
         output::visible(&text).lines().for_each(|line| output::aside(&format!("  │ {line}")));
     }
+    for line in servers(&folder)? {
+        output::aside(&line);
+    }
     trust::trust(&folder, content)?;
     output::aside(&format!(
         "trusted with its current content: {}. After a change, trust it again. To revoke: dunnock \
@@ -47,4 +50,27 @@ pub(crate) fn run(dir: Option<PathBuf>, list: bool, revoke: bool) -> anyhow::Res
         folder.display()
     ));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The MCP servers of a project: command, access and named variables of each.
+fn servers(folder: &Path) -> anyhow::Result<Vec<String>> {
+    let settings = load::settings(Some(folder), true, Vec::new())?;
+    let mut lines = Vec::new();
+    for server in settings.servers.iter().filter(|server| server.is_of_project()) {
+        let ServerOrigin::Project(file) = &server.origin else { continue };
+        lines.push(format!(
+            "MCP server {} ({file}): {}",
+            server.name,
+            output::one_line(&server.what())
+        ));
+        lines.push(format!("  │ {}", server.granted()));
+        let variables = server.variables();
+        if !variables.is_empty() {
+            lines.push(format!(
+                "  │ asks for your variables: {} (it gets only those that mcp_variables in your settings names)",
+                output::one_line(&variables.join(", "))
+            ));
+        }
+    }
+    Ok(lines)
 }

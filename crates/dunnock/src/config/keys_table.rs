@@ -8,6 +8,7 @@ use crate::config::setting::{
     FromText, Key, Kind, Names, Origin, Setting, Untrusted, Value, names, settings,
 };
 use anyhow::Context as _;
+use dunnock_mcp::ServerConfig;
 use dunnock_model::{Auth, Dialect, Size, ToolSet, Wire};
 use dunnock_proto::{Budget, Effort, FileAccess, Isolation, Mode, Price, Sandbox};
 use dunnock_tools::Shell;
@@ -73,6 +74,8 @@ settings! {
     Settings {
         /// By the name of the provider. Contains all built-in providers.
         provider_settings: BTreeMap<String, ProviderSettings>,
+        /// The MCP servers of the person and, if the folder is trusted, of the project.
+        servers: Vec<ServerConfig>,
         /// What was ignored, and why.
         notes: Vec<String>,
         /// Keys that `dunnock login` saved.
@@ -116,6 +119,8 @@ settings! {
          *.example.org, 127.0.0.1:3000";
     web_fetch: bool = Kind::Choice(bool::NAMES), Some("off"), Untrusted::No,
         "whether the model may fetch pages of the web; you allow each host";
+    mcp_variables: Vec<String> = Kind::List, None, Untrusted::Never,
+        "environment variables that MCP servers of a trusted project may get: GITHUB_TOKEN";
     edits: Edits = Kind::Choice(Edits::NAMES), Some("any"), Untrusted::Earlier,
         "whether commands may change files in the workspace, or only edit tools may (except in \
          build folders)";
@@ -271,7 +276,10 @@ pub(crate) fn page() -> String {
         "| key | values | default | from an untrusted project | meaning |\n|---|---|---|---|---|\n";
     page.push_str(head);
     Settings::KEYS.iter().for_each(|key| page.push_str(&row(key, "")));
-    page.push_str("\n## Providers\n\n");
+    page.push_str(
+        "\nMCP servers have tables of their own, `[mcp.NAME]`: see [the \
+         guide](../guides/mcp.md).\n\n## Providers\n\n",
+    );
     page.push_str(head);
     ProviderSettings::KEYS.iter().for_each(|key| page.push_str(&row(key, "providers.NAME.")));
     page.push_str(

@@ -1,7 +1,7 @@
 //! Settings from all their sources.
 
 use crate::config::settings::{Settings, Sources, Value};
-use crate::config::{paths, trust};
+use crate::config::{paths, servers, trust};
 use std::path::{Path, PathBuf};
 
 /// The user's settings file.
@@ -19,10 +19,13 @@ pub(crate) fn settings(
     flags: Vec<(&'static str, Value)>,
 ) -> anyhow::Result<Settings> {
     let user = user_file().ok();
-    let project =
-        workspace.map(|dir| (dir.join(".dunnock/config.toml"), trusted || trust::is_trusted(dir)));
+    let trusted = trusted || workspace.is_some_and(trust::is_trusted);
+    let project = workspace.map(|dir| (dir.join(".dunnock/config.toml"), trusted));
     let env = paths::own_vars();
     let mut settings = Settings::load(&Sources { user, project, env, flags })?;
+    if let Some(folder) = workspace {
+        servers::read_project(&mut settings, folder, trusted);
+    }
     settings.use_saved_keys(&paths::text_var);
     Ok(settings)
 }

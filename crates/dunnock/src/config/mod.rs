@@ -8,6 +8,7 @@ pub(crate) mod providers;
 pub(crate) mod rules;
 pub(crate) mod sandbox_settings;
 pub(crate) mod saved_keys;
+pub(crate) mod servers;
 pub(crate) mod setting;
 pub(crate) mod settings;
 pub(crate) mod trust;

@@ -9,7 +9,7 @@ use crate::view::exit::usage;
 use crate::view::output;
 use anyhow::Context as _;
 use dunnock_core::policy;
-use dunnock_proto::{Access, Rule};
+use dunnock_proto::{Access, Rule, TOOL_USE};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -173,6 +173,12 @@ pub(crate) fn listed(rule: &Rule) -> String {
 
 /// Saves an allow rule for a project, or for all, unless it would allow everything.
 pub(crate) fn allow(rule: &Rule, project: Option<&Path>) -> anyhow::Result<()> {
+    if rule.tool == TOOL_USE && !policy::grantable(rule) {
+        return Err(usage(
+            "a rule for one MCP tool is made by answering \"always\". To allow all tools of a server of \
+             yours: dunnock rules allow tool_use 'NAME/*'",
+        ));
+    }
     if !policy::grantable(rule) && !rule.opens_hosts() {
         return Err(usage(format!(
             "{} would allow everything, because it runs any command it is given. Name a more \

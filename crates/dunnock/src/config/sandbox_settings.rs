@@ -43,14 +43,28 @@ pub(crate) fn layout(settings: &Settings, data: &Path) -> dunnock_sandbox::Layou
 pub(crate) fn check_folders(settings: &Settings) -> anyhow::Result<()> {
     let all =
         [("sandbox_read", &settings.sandbox_read), ("sandbox_write", &settings.sandbox_write)];
-    for (name, setting) in all {
-        for path in &setting.value {
+    let all = all.into_iter().map(|(name, setting)| (name.to_owned(), setting.value.as_slice()));
+    let servers = settings.servers.iter();
+    let servers = servers.map(|one| (format!("mcp.{}.read", one.name), one.access.read.as_slice()));
+    for (name, paths) in all.chain(servers) {
+        for path in paths {
             resolved(path).map_err(|why| {
                 usage(format!("{name}: {} {why}. Correct or remove it", path.display()))
             })?;
         }
     }
     Ok(())
+}
+
+/// The MCP servers, with the folders that they may read as they are on this machine.
+#[cfg(target_os = "linux")]
+pub(crate) fn servers(settings: &Settings) -> Vec<dunnock_mcp::ServerConfig> {
+    let mut servers = settings.servers.clone();
+    for server in &mut servers {
+        server.access.read =
+            server.access.read.iter().filter_map(|path| resolved(path).ok()).collect();
+    }
+    servers
 }
 
 /// A path of the settings, with the home folder for `~`.

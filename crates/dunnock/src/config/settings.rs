@@ -8,6 +8,7 @@ pub(crate) use crate::config::keys_table::Settings;
 pub(crate) use crate::config::setting::Value;
 
 use crate::config::keys_table::ProviderSettings;
+use crate::config::servers;
 use crate::config::setting::{Key, Kind, Origin, Untrusted, check};
 use crate::view::exit::usage;
 use anyhow::{Context as _, bail};
@@ -87,6 +88,13 @@ impl Settings {
             let line = line_of(name.span().start);
             if name.get_ref() == "providers" {
                 self.read_providers(path, value.get_ref(), &line_of, trusted)?;
+                continue;
+            }
+            if name.get_ref() == "mcp" {
+                match trusted {
+                    true => servers::read(self, path, &text, project)?,
+                    false => self.ignored(path, line, "mcp"),
+                }
                 continue;
             }
             let Some(key) = find(Self::KEYS, name.get_ref()) else {
@@ -239,6 +247,11 @@ impl Settings {
 
 fn find(keys: &'static [Key], name: &str) -> Option<&'static Key> {
     keys.iter().find(|key| key.name == name)
+}
+
+/// Reads a regular file of limited size, and follows no link.
+pub(crate) fn read_project_file(path: &Path) -> std::io::Result<String> {
+    read_plain(path, false)
 }
 
 /// Reads a regular file of limited size. In an untrusted repository, links, pipes and devices are

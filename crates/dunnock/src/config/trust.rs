@@ -1,7 +1,7 @@
 //! Trust in folders: a folder's own settings, commands and scripts apply only after the user has
 //! trusted exactly that content.
 
-use crate::config::{paths, rules};
+use crate::config::{paths, rules, servers};
 use anyhow::Context as _;
 use dunnock_proto::Hash;
 use serde::Deserialize;
@@ -65,6 +65,9 @@ pub(crate) fn brings(folder: &Path) -> Option<Hash> {
     let mut room = MOST;
     for name in BROUGHT {
         gather(&folder.join(".dunnock").join(name), name, &mut files, &mut room);
+    }
+    for name in servers::project_files(folder) {
+        gather(&folder.join(name), &format!("../{name}"), &mut files, &mut room);
     }
     files.sort();
     let parts: Vec<&[u8]> =

@@ -2,7 +2,7 @@
 //! sessions, the clipboard.
 
 use crate::compose::Composed;
-use crate::config::{paths, trust};
+use crate::config::{paths, servers, trust};
 use crate::own_programs::OwnPrograms;
 use crate::view::output;
 use dunnock_engine::{load, past};
@@ -57,11 +57,18 @@ pub(crate) fn brought(workspace: &Path, trusted: bool) -> Vec<String> {
         ));
     }
     if trust::brings(workspace).is_some() && !trusted {
-        notes.push(
-            "this folder has its own settings, which do not apply yet. Read .dunnock first; to \
-             trust it: dunnock trust"
-                .into(),
-        );
+        notes.push(match servers::project_files(workspace).as_slice() {
+            [] => {
+                "this folder has its own settings, which do not apply yet. Read .dunnock first; to \
+                       trust it: dunnock trust"
+                    .to_owned()
+            }
+            files => format!(
+                "this folder has its own settings or MCP servers, which do not apply yet. Read {} \
+                     first; to trust it: dunnock trust",
+                files.join(", ")
+            ),
+        });
     }
     notes
 }

@@ -13,14 +13,15 @@ use crate::login::{self, Choice, KeyState, Login};
 use crate::view::output;
 use dunnock_core::State;
 use dunnock_engine::{FileLocks, Ports};
+use dunnock_mcp::ServerOrigin;
 use dunnock_model::{ModelClient, Prompts, Service, TryError, service_offers};
 use dunnock_ports::{BoxFuture, Store};
 use dunnock_proto::{
     Config, ConfigPatch, FileAccess, Hash, Isolation, Mode, Price, Sandbox, SessionId,
 };
 use dunnock_serve::{
-    Change, Changes, CustomCommand, Host, Once, Point, ProviderKey, ProviderRow, Refusal, RuleRow,
-    SetRule, SetUpError, Start, UndoPreview,
+    Change, Changes, CustomCommand, Host, McpServerRow, McpServerState, Once, Point, ProviderKey,
+    ProviderRow, Refusal, RuleRow, SetRule, SetUpError, Start, UndoPreview,
 };
 use dunnock_store::Memory;
 use std::collections::HashMap;
@@ -63,11 +64,11 @@ impl ServeHost {
 
     /// The adapters for a folder.
     fn work(&self, folder: &Path) -> anyhow::Result<Composed> {
-        let Ok(brings) = std::fs::read(folder.join(".dunnock/config.toml")) else {
+        let Some(brings) = crate::config::trust::brings(folder) else {
             return Ok(self.base.clone());
         };
         let trusted = [u8::from(crate::config::trust::is_trusted(folder))];
-        let brings = Hash::of_parts(&[&brings, &trusted]);
+        let brings = Hash::of_parts(&[brings.to_string().as_bytes(), &trusted]);
         let others = || self.others.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, work)) = others().get(folder).filter(|(known, _)| *known == brings) {
             return Ok(work.clone());
@@ -408,6 +409,31 @@ impl Host for ServeHost {
             let (to, scope, summary) = undo::undo_way(&at).await.map_err(conflict)?;
             Ok(UndoPreview { to, scope, summary })
         })
+    }
+
+    fn servers(&self, workspace: Option<&str>) -> Result<Vec<McpServerRow>, Refusal> {
+        let folder = self.place(workspace)?;
+        let settings = self.of(&folder).map_err(conflict)?;
+        let rows = crate::cli::mcp::rows(&settings).map_err(conflict)?;
+        let row = |row: &crate::cli::mcp::Row<'_>| McpServerRow {
+            name: row.server.name.clone(),
+            project_file: match &row.server.origin {
+                ServerOrigin::Person => None,
+                ServerOrigin::Project(file) => Some(file.clone()),
+            },
+            target: row.server.what(),
+            access: row.server.granted(),
+            tools: row.tools.map(|tools| tools as u64),
+            sessions: row
+                .running
+                .iter()
+                .map(|(session, state)| McpServerState {
+                    session: session.to_string(),
+                    state: state.clone(),
+                })
+                .collect(),
+        };
+        Ok(rows.iter().map(row).collect())
     }
 
     fn rules(&self) -> Result<Vec<RuleRow>, Refusal> {

@@ -3,10 +3,10 @@
 //! One task holds the connection and folds its events. Slow work runs in separate tasks.
 
 use crate::cli::undo::{self, SessionHistory};
-use crate::cli::{context, cost, find, pictures, transfer};
+use crate::cli::{context, cost, find, mcp, pictures, transfer};
 use crate::compose::{self, Composed};
 use crate::config::settings::Settings;
-use crate::config::{paths, rules};
+use crate::config::{load, paths, rules};
 use crate::files;
 use crate::host::{environment, login_host};
 use crate::view::output;
@@ -575,6 +575,13 @@ impl TuiHost {
             HostRequest::Context => {
                 let session = self.session()?.session.clone();
                 self.tell(HostEvent::Text(context::lines(open, &session).await?)).await;
+            }
+            HostRequest::Servers => {
+                let session = self.session().ok().map(|session| session.session.clone());
+                let folder = self.folder();
+                let settings = load::settings(Some(&folder), false, Vec::new())?;
+                let lines = mcp::lines(&settings, &folder, session.as_ref())?;
+                self.tell(HostEvent::Text(lines)).await;
             }
             HostRequest::Cost => cost::show(open, &self.session()?.session.clone(), false).await?,
             HostRequest::Rules => drop(crate::cli::rules::run(None, false)?),

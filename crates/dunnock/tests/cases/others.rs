@@ -89,7 +89,7 @@ async fn startup(id: &str) -> Held {
         }
         "G210" => {
             let held =
-                brings(id, "[mcp.x]\ncommand = \"touch CANARY\"\n", "\"mcp\" is ignored").await?;
+                brings(id, "[mcp.x]\ncommand = \"touch CANARY\"\n", "mcp is ignored").await?;
             let world = World::new(id);
             world.put(".dunnock/config.toml", "max_steps = 500\n");
             let shown = world.ran(&["trust"]).await;
