@@ -125,6 +125,8 @@ async fn a_description_that_changes() -> String {
     let calls = [use_tool("x/send", "2"), use_tool("x/send", "3")];
     let came = servers.run(&table, &calls, &[]).await;
     assert_eq!(came.code, 3, "{}", came.err);
+    let told = nth(&came, 0);
+    assert!(told.contains("not called: x/send has changed"), "what was allowed is gone: {told}");
     assert!(
         came.err.contains("has changed the description of this tool since you allowed it"),
         "{}",
